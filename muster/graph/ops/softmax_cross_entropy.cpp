@@ -57,7 +57,8 @@ struct Forward {
                                                            .labels = call.input<L>(1),
                                                            .weight = weighted ? call.input<T>(2) : nullptr,
                                                            .loss = call.output<T>(0),
-                                                           .probabilities = call.output<T>(1)});
+                                                           .probabilities = call.output<T>(1),
+                                                           .threads = call.threads});
     if (wrong) report_label<L>(name, call, size.classes, *wrong);
   }
 };
@@ -71,7 +72,8 @@ struct Backward {
                                                  .labels = call.input<L>(1),
                                                  .loss_gradient = call.input<T>(2),
                                                  .weight = weighted ? call.input<T>(3) : nullptr,
-                                                 .logits_gradient = call.output<T>(0)});
+                                                 .logits_gradient = call.output<T>(0),
+                                                 .threads = call.threads});
     if (wrong) report_label<L>(name, call, size.classes, *wrong);
   }
 };

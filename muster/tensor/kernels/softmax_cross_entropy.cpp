@@ -2,19 +2,33 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "muster/tensor/kernels/vector_math.h"
+#include "muster/tensor/parallel.h"
 
 namespace muster::kernels {
 namespace {
 
 // Writes softmax(row) and gives log(sum(exp(row))).
-template <class T>
-T softmax(const T* row, T* probabilities, std::int64_t classes) {
-  const T greatest = *std::max_element(row, row + classes);
-  T sum = 0;
+double softmax(const double* row, double* probabilities, std::int64_t classes) {
+  const double greatest = *std::max_element(row, row + classes);
+  double sum = 0;
   for (std::int64_t c = 0; c < classes; ++c) sum += probabilities[c] = std::exp(row[c] - greatest);
-  const T inverse = 1 / sum;
+  const double inverse = 1 / sum;
   for (std::int64_t c = 0; c < classes; ++c) probabilities[c] *= inverse;
   return greatest + std::log(sum);
+}
+float softmax(const float* row, float* probabilities, std::int64_t classes) {
+  const PowerSum found = vector_math().front().softmax(false, row, probabilities, classes);
+  return static_cast<float>(static_cast<double>(found.greatest) + std::log(found.sum));
+}
+
+// So many samples that a second thread pays.
+std::int64_t grain(const CrossEntropySize& size) {
+  constexpr std::int64_t elements_per_thread = 8192;
+  return std::max<std::int64_t>(1, elements_per_thread / std::max<std::int64_t>(1, size.classes));
 }
 
 // The target of one sample: t[c] = smooth * weight[c], plus `hit` at its label.
@@ -38,11 +52,12 @@ Target<T> target(const CrossEntropySize& size, const T* weight, std::int64_t lab
 template <class T>
 T sample_loss(const CrossEntropySize& size, const T* row, const T* weight, std::int64_t label, T log_sum) {
   const Target<T> t = target(size, weight, label);
-  T loss = t.hit * (log_sum - row[label]);
-  if (t.smooth != 0)
-    for (std::int64_t c = 0; c < size.classes; ++c)
-      loss += t.smooth * weight_of(weight, c) * (log_sum - row[c]);
-  return loss;
+  const T loss = t.hit * (log_sum - row[label]);
+  if (t.smooth == 0) return loss;
+  double spread = 0;
+  for (std::int64_t c = 0; c < size.classes; ++c)
+    spread += static_cast<double>(weight_of(weight, c) * (log_sum - row[c]));
+  return static_cast<T>(static_cast<double>(loss) + static_cast<double>(t.smooth) * spread);
 }
 
 template <class L>
@@ -61,6 +76,28 @@ double weight_sum(const CrossEntropySize& size, const L* labels, const T* weight
   return sum;
 }
 
+// Of sample i; `weights` is the sum of all classes', `scale` what the reduction divides by, inverted.
+template <class T, class L>
+void sample_gradient(const CrossEntropySize& size, const CrossEntropyGradArguments<T, L>& arguments,
+                     std::int64_t i, T scale, T weights) {
+  T* const out = arguments.logits_gradient + i * size.classes;
+  const std::int64_t label = arguments.labels[i];
+  if (label == size.ignore_index) {
+    std::fill_n(out, size.classes, T{0});
+    return;
+  }
+  const T* const probabilities = arguments.probabilities + i * size.classes;
+  const Target<T> t = target(size, arguments.weight, label);
+  const T factor = scale * arguments.loss_gradient[size.reduce == CrossEntropySize::Reduce::none ? i : 0];
+  const T total = t.hit + t.smooth * weights;
+  if (t.smooth == 0)
+    for (std::int64_t c = 0; c < size.classes; ++c) out[c] = factor * (probabilities[c] * total);
+  else
+    for (std::int64_t c = 0; c < size.classes; ++c)
+      out[c] = factor * (probabilities[c] * total - t.smooth * weight_of(arguments.weight, c));
+  out[label] -= factor * t.hit;
+}
+
 }  // namespace
 
 template <class T, class L>
@@ -68,18 +105,21 @@ std::optional<std::int64_t> cross_entropy(const CrossEntropySize& size,
                                           const CrossEntropyArguments<T, L>& arguments) {
   using Reduce = CrossEntropySize::Reduce;
   if (const auto wrong = first_wrong_label(size, arguments.labels)) return wrong;
-  double total = 0;
-  for (std::int64_t i = 0; i < size.samples; ++i) {
-    const T* row = arguments.logits + i * size.classes;
-    const std::int64_t label = arguments.labels[i];
-    const T log_sum = softmax(row, arguments.probabilities + i * size.classes, size.classes);
-    const bool ignored = label == size.ignore_index;
-    const T loss = ignored ? T{0} : sample_loss(size, row, arguments.weight, label, log_sum);
-    if (size.reduce == Reduce::none) arguments.loss[i] = loss;
-    total += static_cast<double>(loss);
-  }
+  std::vector<T> kept(size.reduce == Reduce::none ? 0 : static_cast<std::size_t>(size.samples));
+  T* const losses = size.reduce == Reduce::none ? arguments.loss : kept.data();
+  parallel_for(size.samples, grain(size), arguments.threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const T* row = arguments.logits + i * size.classes;
+      const std::int64_t label = arguments.labels[i];
+      const T log_sum = softmax(row, arguments.probabilities + i * size.classes, size.classes);
+      const bool ignored = label == size.ignore_index;
+      losses[i] = ignored ? T{0} : sample_loss(size, row, arguments.weight, label, log_sum);
+    }
+  });
+  if (size.reduce == Reduce::none) return std::nullopt;
+  double total = std::accumulate(kept.begin(), kept.end(), 0.0);
   if (size.reduce == Reduce::mean) total /= weight_sum(size, arguments.labels, arguments.weight);
-  if (size.reduce != Reduce::none) arguments.loss[0] = static_cast<T>(total);
+  arguments.loss[0] = static_cast<T>(total);
   return std::nullopt;
 }
 
@@ -93,21 +133,9 @@ std::optional<std::int64_t> cross_entropy_grad(const CrossEntropySize& size,
     scale = static_cast<T>(1 / weight_sum(size, arguments.labels, arguments.weight));
   T weights = 0;  // of all classes, for smoothing
   for (std::int64_t c = 0; c < size.classes; ++c) weights += weight_of(arguments.weight, c);
-  for (std::int64_t i = 0; i < size.samples; ++i) {
-    T* out = arguments.logits_gradient + i * size.classes;
-    const std::int64_t label = arguments.labels[i];
-    if (label == size.ignore_index) {
-      std::fill_n(out, size.classes, T{0});
-      continue;
-    }
-    const T* probabilities = arguments.probabilities + i * size.classes;
-    const Target<T> t = target(size, arguments.weight, label);
-    const T factor = scale * arguments.loss_gradient[size.reduce == Reduce::none ? i : 0];
-    const T total = t.hit + t.smooth * weights;
-    for (std::int64_t c = 0; c < size.classes; ++c)
-      out[c] = factor * (probabilities[c] * total - t.smooth * weight_of(arguments.weight, c));
-    out[label] -= factor * t.hit;
-  }
+  parallel_for(size.samples, grain(size), arguments.threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) sample_gradient(size, arguments, i, scale, weights);
+  });
   return std::nullopt;
 }
 

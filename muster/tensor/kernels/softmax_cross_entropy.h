@@ -25,6 +25,7 @@ struct CrossEntropyArguments {
   const T* weight = nullptr;
   T* loss = nullptr;
   T* probabilities = nullptr;
+  int threads = 1;
 };
 template <class T, class L>
 std::optional<std::int64_t> cross_entropy(const CrossEntropySize& size,
@@ -38,6 +39,7 @@ struct CrossEntropyGradArguments {
   const T* loss_gradient = nullptr;
   const T* weight = nullptr;
   T* logits_gradient = nullptr;
+  int threads = 1;
 };
 template <class T, class L>
 std::optional<std::int64_t> cross_entropy_grad(const CrossEntropySize& size,

@@ -19,6 +19,12 @@
 
 namespace muster::kernels {
 
+// The sum of e^x over a line is `sum` e^greatest.
+struct PowerSum {
+  float greatest = 0;
+  double sum = 0;
+};
+
 // One instruction set's. Outputs may be inputs; all work on the calling thread.
 struct VectorMath {
   Isa isa = Isa::none;
@@ -29,7 +35,7 @@ struct VectorMath {
   void (*nonlinearity_grad)(const Nonlinearity& what, const float* dy, const float* value, float* dx,
                             std::int64_t count);
   // One line of neighbours, or with `logarithm` its logarithm; sums run in double.
-  void (*softmax)(bool logarithm, const float* x, float* y, std::int64_t count);
+  PowerSum (*softmax)(bool logarithm, const float* x, float* y, std::int64_t count);
   void (*softmax_grad)(bool logarithm, const float* dy, const float* y, float* dx, std::int64_t count);
 };
 
