@@ -34,7 +34,7 @@ SHOWN_MAX = {
     "checkpoint": 19,
     "cluster": 13,
     "collective": 0,
-    "data": 14,
+    "data": 15,
     "graph": 10,
     "launch": 14,
     "net": 10,

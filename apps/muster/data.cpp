@@ -1,4 +1,4 @@
-// muster data: made-up data sets.
+// muster data: data sets to try things with.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -29,10 +29,31 @@ int write_cifar10(const data::SyntheticOptions& options) {
   return 0;
 }
 
+int write_text(const data::TinyTextOptions& options) {
+  const auto written = data::write_tiny_text(options, real_files());
+  if (!written) {
+    fmt::print(stderr, "muster data: {}\n", written.error().message);
+    return 1;
+  }
+  fmt::print("Wrote {} bytes of text from {} to {}\n", *written, options.folder, options.file);
+  return 0;
+}
+
+void add_tiny_text(CLI::App& data, Invocation& invocation) {
+  auto* text =
+      data.add_subcommand("tiny-text",
+                          "Write a small English text, made of the licences that every Debian has, to try "
+                          "language models with. A file that holds something else is never replaced");
+  auto options = std::make_shared<data::TinyTextOptions>();
+  text->add_option("file", options->file, "Where to write")->required();
+  text->add_option("--from", options->folder, "A folder whose files are the text")->capture_default_str();
+  text->callback([options, &invocation] { invocation.exit_code = write_text(*options); });
+}
+
 }  // namespace
 
 void add_data(CLI::App& app, Invocation& invocation) {
-  auto* data = app.add_subcommand("data", "Made-up data sets for demos, tests and measurements");
+  auto* data = app.add_subcommand("data", "Data sets for demos, tests and measurements");
   data->require_subcommand(1);
   auto* cifar = data->add_subcommand("synthetic-cifar10",
                                      "Write synthetic pictures that a net can learn, in the binary format of "
@@ -43,6 +64,7 @@ void add_data(CLI::App& app, Invocation& invocation) {
       ->capture_default_str();
   cifar->add_option("--seed", options->seed, "The same seed gives the same bytes")->capture_default_str();
   cifar->callback([options, &invocation] { invocation.exit_code = write_cifar10(*options); });
+  add_tiny_text(*data, invocation);
 }
 
 }  // namespace muster::app

@@ -20,5 +20,6 @@
 #include "muster/data/rows.h"           // IWYU pragma: export
 #include "muster/data/sampler.h"        // IWYU pragma: export
 #include "muster/data/synthetic.h"      // IWYU pragma: export
+#include "muster/data/token_file.h"     // IWYU pragma: export
 #include "muster/data/transforms.h"     // IWYU pragma: export
 #include "muster/data/vision.h"         // IWYU pragma: export

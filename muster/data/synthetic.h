@@ -1,4 +1,4 @@
-// Made-up pictures in the format of real data sets, for demos, tests and measurements without a download.
+// Pictures and a text for demos, tests and measurements without a download.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +22,16 @@ struct SyntheticOptions {
 // few hundred steps. A file that is there and was not written by this function is refused, never replaced.
 // Returns the names of the files written.
 Result<std::vector<std::string>> write_synthetic_cifar10(const SyntheticOptions& options, Files& files);
+
+// A small English text from what a system has.
+struct TinyTextOptions {
+  std::string file;                                   // to write
+  std::string folder = "/usr/share/common-licenses";  // every file in it is text; Debian and its kin have it
+};
+
+// Writes all files of `folder`, each once however often it is there, in the order of their names, and gives
+// the bytes written. A file that is there already and holds anything else is refused, never replaced. What is
+// no text (UTF-8) is an error that names the file and the byte.
+Result<std::uint64_t> write_tiny_text(const TinyTextOptions& options, Files& files);
 
 }  // namespace muster::data

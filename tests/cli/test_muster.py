@@ -373,6 +373,24 @@ def test_data_writes_synthetic_pictures_and_never_replaces_others(folder):
     assert muster("data", "synthetic-cifar10", "made/here", "--records", "0").returncode == 1
 
 
+def test_data_writes_a_tiny_text_and_never_replaces_another_file(folder):
+    done = muster("data", "tiny-text", "text.txt")
+    assert done.returncode == 0, done.stderr
+    text = (folder / "text.txt").read_text(encoding="utf-8")
+    assert len(text.encode()) > 100_000 and done.stdout.startswith(
+        f"Wrote {len(text.encode())} bytes of text from "
+    )
+    assert (
+        text.count("GNU GENERAL PUBLIC LICENSE\n                       Version 3") == 1
+    )  # linked as GPL, too
+    (folder / "text.txt").write_text("mine")
+    refused = muster("data", "tiny-text", "text.txt")
+    assert refused.returncode == 1 and "'text.txt' is there" in refused.stderr
+    assert (folder / "text.txt").read_text() == "mine"
+    missing = muster("data", "tiny-text", "new.txt", "--from", "nowhere")
+    assert missing.returncode == 1 and "nowhere" in missing.stderr and "--from" in missing.stderr
+
+
 def test_the_page_on_job_files_lists_the_keys_that_there_are(folder):
     page = (ROOT / "docs/formats/job.md").read_text()
     keys = re.findall(r"^\| (\w+) \|", page, re.MULTILINE)[1:]

@@ -32,6 +32,7 @@ SECTIONS = {
         "docs/guide/checkpoints.md",
         "docs/guide/export.md",
         "docs/guide/cells.md",
+        "docs/guide/transformers.md",
         "docs/guide/mixed-precision.md",
         "docs/guide/placement.md",
         "docs/guide/explain.md",

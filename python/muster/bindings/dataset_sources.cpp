@@ -10,6 +10,7 @@
 #include "muster/train/train.h"
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dataset.h"
+#include "python/muster/bindings/dtype.h"
 
 namespace muster::python {
 namespace {
@@ -20,6 +21,7 @@ struct Cifar10 : PythonDataset {};
 struct Cifar100 : PythonDataset {};
 struct NumpySlices : PythonDataset {};
 struct ImageFolder : PythonDataset {};
+struct TokenFile : PythonDataset {};
 
 using Open = data::Dataset (*)(const data::SourceOptions&, const Files&);
 
@@ -128,6 +130,34 @@ void bind_image_folder(nb::module_& core) {
           "`decode`.");
 }
 
+void bind_token_file(nb::module_& core) {
+  nb::class_<TokenFile, PythonDataset>(
+      core, "TokenFileDataset",
+      "Windows of a file of token ids: columns input and target, each (window,) int32; a target is the token "
+      "behind its input.")
+      .def(
+          "__init__",
+          [](TokenFile* self, std::string dataset_file, std::int64_t window, nb::handle dtype,
+             std::optional<std::int64_t> num_samples, std::optional<bool> shuffle, nb::handle sampler,
+             std::optional<std::int64_t> num_shards, std::optional<std::int64_t> shard_id) {
+            new (self) TokenFile{checked(data::token_file({.file = std::move(dataset_file),
+                                                           .window = window,
+                                                           .dtype = dtype_from(dtype),
+                                                           .rows = {.shuffle = shuffle,
+                                                                    .num_samples = num_samples,
+                                                                    .num_shards = num_shards,
+                                                                    .shard_id = shard_id,
+                                                                    .sampler = sampler_from(sampler)}}))};
+          },
+          nb::arg("dataset_file"), nb::arg("window"), nb::arg("dtype") = "uint16", nb::kw_only(),
+          nb::arg("num_samples") = nb::none(), nb::arg("shuffle") = nb::none(),
+          nb::arg("sampler") = nb::none(), nb::arg("num_shards") = nb::none(),
+          nb::arg("shard_id") = nb::none(),
+          "Row i has the tokens i * window to (i + 1) * window - 1. Ids lie one after the other as `dtype` "
+          "(uint8: the bytes of a text; uint16, uint32, int32), little-endian, without a header. The file is "
+          "read as rows are needed, and may be larger than memory.");
+}
+
 void bind_settings(nb::module_& core) {
   core.def(
       "set_data_seed", &train::set_data_seed, nb::arg("seed").none(),
@@ -200,6 +230,7 @@ void bind_sources(nb::module_& core) {
       "32, 3) uint8, coarse_label () and fine_label () uint32.");
   bind_slices(core);
   bind_image_folder(core);
+  bind_token_file(core);
   bind_settings(core);
 }
 

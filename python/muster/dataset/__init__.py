@@ -16,6 +16,7 @@ from muster._core import (
     SequentialSampler,
     SubsetRandomSampler,
     SubsetSampler,
+    TokenFileDataset,
     WeightedRandomSampler,
 )
 from muster._core import zip_datasets as zip
@@ -37,6 +38,7 @@ __all__ = [
     "SequentialSampler",
     "SubsetRandomSampler",
     "SubsetSampler",
+    "TokenFileDataset",
     "WeightedRandomSampler",
     "config",
     "transforms",
