@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "muster/tensor/kernels/types.h"
+#include "muster/tensor/kernels/vectorised.h"
 #include "muster/tensor/parallel.h"
 
 namespace muster::kernels {
@@ -16,18 +18,29 @@ std::int64_t rows_grain(const LayerNormSize& size) {
   return std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, size.columns));
 }
 
+// Of term(0) to term(count - 1): sixteen sums side by side, whatever the instructions, so that none waits for
+// the one before it.
+template <class Term>
+MUSTER_LOOP inline double sum_of(std::int64_t count, const Term& term) {
+  constexpr std::int64_t chains = 16;
+  double sums[chains] = {};
+  std::int64_t i = 0;
+  for (; i + chains <= count; i += chains)
+    for (std::int64_t k = 0; k < chains; ++k) sums[k] += term(i + k);
+  for (; i < count; ++i) sums[0] += term(i);
+  return std::accumulate(sums, sums + chains, 0.0);
+}
+
 template <class T>
-void normalize_row(const LayerNormSize& size, const T* x, const T* gamma, const T* beta, T* y, T& mean,
-                   T& rstd) {
+MUSTER_LOOP inline void normalize_row(const LayerNormSize& size, const T* x, const T* gamma, const T* beta,
+                                      T* y, T& mean, T& rstd) {
   const auto count = static_cast<double>(size.columns);
-  double sum = 0;
-  for (std::int64_t c = 0; c < size.columns; ++c) sum += static_cast<double>(x[c]);
-  const double center = sum / count;
-  double squares = 0;
-  for (std::int64_t c = 0; c < size.columns; ++c) {
+  const double center =
+      sum_of(size.columns, [=](std::int64_t c) MUSTER_LOOP { return static_cast<double>(x[c]); }) / count;
+  const double squares = sum_of(size.columns, [=](std::int64_t c) MUSTER_LOOP {
     const double away = static_cast<double>(x[c]) - center;
-    squares += away * away;
-  }
+    return away * away;
+  });
   mean = static_cast<T>(center);
   rstd = static_cast<T>(1 / std::sqrt(squares / count + size.eps));
   for (std::int64_t c = 0; c < size.columns; ++c) y[c] = (x[c] - mean) * rstd * gamma[c] + beta[c];
@@ -35,14 +48,14 @@ void normalize_row(const LayerNormSize& size, const T* x, const T* gamma, const 
 
 // dx = rstd (g - mean(g) - n mean(g n)) with g = dy gamma and n = (x - mean) rstd.
 template <class T>
-void grad_row(const LayerNormSize& size, const T* dy, const T* x, const T* gamma, T mean, T rstd, T* dx) {
-  double sum = 0;
-  double sum_along = 0;
-  for (std::int64_t c = 0; c < size.columns; ++c) {
-    const double g = static_cast<double>(dy[c]) * gamma[c];
-    sum += g;
-    sum_along += g * static_cast<double>((x[c] - mean) * rstd);
-  }
+MUSTER_LOOP inline void grad_row(const LayerNormSize& size, const T* dy, const T* x, const T* gamma, T mean,
+                                 T rstd, T* dx) {
+  const auto g = [=](std::int64_t c)
+                     MUSTER_LOOP { return static_cast<double>(dy[c]) * static_cast<double>(gamma[c]); };
+  const double sum = sum_of(size.columns, g);
+  const double sum_along = sum_of(size.columns, [=](std::int64_t c) MUSTER_LOOP {
+    return g(c) * static_cast<double>((x[c] - mean) * rstd);
+  });
   const auto count = static_cast<double>(size.columns);
   const T shift = static_cast<T>(sum / count);
   const T slope = static_cast<T>(sum_along / count);
@@ -52,8 +65,8 @@ void grad_row(const LayerNormSize& size, const T* dy, const T* x, const T* gamma
 
 // Columns [first, first + width) of dgamma and dbeta, row after row.
 template <class T>
-void grad_columns(const LayerNormSize& size, const LayerNormGradArguments& arguments, std::int64_t first,
-                  std::int64_t width) {
+MUSTER_LOOP inline void grad_columns(const LayerNormSize& size, const LayerNormGradArguments& arguments,
+                                     std::int64_t first, std::int64_t width) {
   std::array<double, block> dgamma{};
   std::array<double, block> dbeta{};
   for (std::int64_t r = 0; r < size.rows; ++r) {
@@ -77,13 +90,15 @@ void grad_columns(const LayerNormSize& size, const LayerNormGradArguments& argum
 void layer_norm(const LayerNormSize& size, DType dtype, const LayerNormArguments& arguments, int threads) {
   with_floating(dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(size.rows, rows_grain(size), threads, [&](std::int64_t begin, std::int64_t end) {
+    const auto rows = [&](std::int64_t begin, std::int64_t end) MUSTER_LOOP {
       for (std::int64_t r = begin; r < end; ++r)
         normalize_row(size, static_cast<const T*>(arguments.x) + r * size.columns,
                       static_cast<const T*>(arguments.gamma), static_cast<const T*>(arguments.beta),
                       static_cast<T*>(arguments.y) + r * size.columns, static_cast<T*>(arguments.mean)[r],
                       static_cast<T*>(arguments.rstd)[r]);
-    });
+    };
+    parallel_for(size.rows, rows_grain(size), threads,
+                 [&](std::int64_t begin, std::int64_t end) { vectorised(begin, end, rows); });
   });
 }
 
@@ -91,17 +106,21 @@ void layer_norm_grad(const LayerNormSize& size, DType dtype, const LayerNormGrad
                      int threads) {
   with_floating(dtype, [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(size.rows, rows_grain(size), threads, [&](std::int64_t begin, std::int64_t end) {
+    const auto rows = [&](std::int64_t begin, std::int64_t end) MUSTER_LOOP {
       for (std::int64_t r = begin; r < end; ++r)
         grad_row(size, static_cast<const T*>(arguments.dy) + r * size.columns,
                  static_cast<const T*>(arguments.x) + r * size.columns,
                  static_cast<const T*>(arguments.gamma), static_cast<const T*>(arguments.mean)[r],
                  static_cast<const T*>(arguments.rstd)[r], static_cast<T*>(arguments.dx) + r * size.columns);
-    });
-    parallel_for(size.columns, block, threads, [&](std::int64_t begin, std::int64_t end) {
+    };
+    const auto columns = [&](std::int64_t begin, std::int64_t end) MUSTER_LOOP {
       for (std::int64_t first = begin; first < end; first += block)
         grad_columns<T>(size, arguments, first, std::min(block, end - first));
-    });
+    };
+    parallel_for(size.rows, rows_grain(size), threads,
+                 [&](std::int64_t begin, std::int64_t end) { vectorised(begin, end, rows); });
+    parallel_for(size.columns, block, threads,
+                 [&](std::int64_t begin, std::int64_t end) { vectorised(begin, end, columns); });
   });
 }
 
