@@ -201,8 +201,10 @@ def write(options: argparse.Namespace) -> None:
     newest = max(Path("checkpoints").glob("gpt*.ckpt"), key=lambda path: path.stat().st_mtime, default=None)
     if newest is None:
         raise SystemExit("gpt.py write: no checkpoint in 'checkpoints' yet; train first")
-    muster.load_param_into_net(net, muster.load_checkpoint(str(newest)), strict=False)
+    muster.load_param_into_net(net, muster.load_checkpoint(str(newest)))  # sizes must fit
     ids = tokenizer.encode(options.beginning).ids
+    if not ids:
+        raise SystemExit("gpt.py write: the beginning is empty; give it a word at least")
     print(options.beginning + tokenizer.decode(list(continued(net, ids, options))))
 
 

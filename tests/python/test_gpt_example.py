@@ -36,12 +36,12 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def run(folder, *command, **variables):
+def run(folder, *command, fails=False, **variables):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
     environment |= {"PYTHONPATH": str(PACKAGES), "PATH": SEARCH_PATH, "OMP_NUM_THREADS": "1", **variables}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    return done.stderr if fails else done.stdout
 
 
 def on_two_workers(folder, *arguments, script=(GPT,), flags=(), **variables):
@@ -102,11 +102,14 @@ def test_it_learns_goes_on_when_started_again_and_writes(folder, tmp_path_factor
     assert "going on from" in on_two_workers(again, "--epochs", "4")
     assert_same_bits(parameters(again), parameters(folder))
 
-    def written(*arguments):
-        return run(folder, sys.executable, GPT, "write", "the licensee", *SIZE, "--tokens", "40", *arguments)
+    def written(*arguments, beginning="the licensee", **settings):
+        command = [sys.executable, GPT, "write", beginning, *SIZE, "--tokens", "40", *arguments]
+        return run(folder, *command, **settings)
 
     assert written("--seed", "3") == written("--seed", "3") != written("--seed", "4")
     assert written("--temperature", "0").startswith("the licensee")
+    assert "does not fit the network" in written("--width", "32", fails=True)
+    assert "the beginning is empty" in written(beginning="", fails=True)
 
 
 def test_a_killed_worker_changes_no_bit(folder, tmp_path_factory):
