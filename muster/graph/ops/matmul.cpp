@@ -124,11 +124,19 @@ Prepared prepare_fast(const Signature& signature) {
   return prepare(signature, &kernels::matmul_kernels()[index]);
 }
 
-// The library's, for bfloat16: its own float32 kernels this module has.
-bool usable_low(const Signature& signature) {
-  return signature.inputs[0].dtype == DType::bfloat16 && suits_primitives(signature);
+// The library's: for bfloat16, and for float32 where none of our kernels for narrow products applies. The
+// choice depends on sizes alone, so that every run of a script makes the same; ADR 45 has the measurements.
+bool usable_library(const Signature& signature) {
+  const DType dtype = signature.inputs[0].dtype;
+  if (dtype == DType::bfloat16) return suits_primitives(signature);
+  const auto fast = kernels::matmul_kernels();
+  const MatmulSize size = size_of(signature);
+  return dtype == DType::float32 && !fast.empty() &&
+         std::none_of(fast.begin(), fast.end(),
+                      [&](const MatmulKernel& kernel) { return kernel.narrow && kernel.usable(size); }) &&
+         suits_primitives(signature);
 }
-Prepared prepare_low(const Signature& signature) {
+Prepared prepare_library(const Signature& signature) {
   const bool bias = signature.inputs.size() == 3;
   return prepared(primitive_library()->matmul(
       setting_of(signature), {.size = size_of(signature),
@@ -138,8 +146,8 @@ Prepared prepare_low(const Signature& signature) {
 
 template <std::size_t... index>
 std::vector<Kernel> kernel_list(std::index_sequence<index...>) {
-  std::vector<Kernel> list{
-      with_bfloat16({primitive_kernel_name, usable_low, prepare_low, run_primitive, primitives_available})};
+  std::vector<Kernel> list{with_bfloat16(
+      {primitive_kernel_name, usable_library, prepare_library, run_primitive, primitives_available})};
   const auto fast = kernels::matmul_kernels();
   MUSTER_CHECK(fast.size() <= sizeof...(index), "more fast matmul kernels than the row has places for");
   ((index < fast.size()

@@ -45,6 +45,7 @@ struct MatmulKernel {
   void (*run)(const MatmulSize& size, const MatmulArguments<float>& arguments);
   // With so many threads; never more with fewer.
   std::size_t (*scratch_bytes)(const MatmulSize& size, int threads);
+  bool narrow = true;  // made for products with a short side, and hard to beat there; else for any
 };
 
 // Fast ones, best first; empty where the processor has none. The reference is not among them.

@@ -40,10 +40,10 @@ namespace avx2 {
 constexpr std::array<MatmulKernel, 6> list{{
     {Isa::avx512, "avx512 dot", avx512::dot_usable, avx512::dot, no_scratch},
     {Isa::avx512, "avx512 outer", avx512::outer_usable, avx512::outer, no_scratch},
-    {Isa::avx512, "avx512 packed", avx512::packed_usable, avx512::packed, avx512::packed_scratch},
+    {Isa::avx512, "avx512 packed", avx512::packed_usable, avx512::packed, avx512::packed_scratch, false},
     {Isa::avx2, "avx2 dot", avx2::dot_usable, avx2::dot, no_scratch},
     {Isa::avx2, "avx2 outer", avx2::outer_usable, avx2::outer, no_scratch},
-    {Isa::avx2, "avx2 packed", avx2::packed_usable, avx2::packed, avx2::packed_scratch},
+    {Isa::avx2, "avx2 packed", avx2::packed_usable, avx2::packed, avx2::packed_scratch, false},
 }};
 
 }  // namespace
