@@ -124,6 +124,9 @@ Prepared prepare_fast(const Signature& signature) {
   return prepare(signature, &kernels::matmul_kernels()[index]);
 }
 
+// A call into the library costs as much as so many multiply-adds.
+constexpr std::int64_t operations_min = 1 << 16;
+
 // The library's: for bfloat16, and for float32 where none of our kernels for narrow products applies. The
 // choice depends on sizes alone, so that every run of a script makes the same; ADR 45 has the measurements.
 bool usable_library(const Signature& signature) {
@@ -131,7 +134,7 @@ bool usable_library(const Signature& signature) {
   if (dtype == DType::bfloat16) return suits_primitives(signature);
   const auto fast = kernels::matmul_kernels();
   const MatmulSize size = size_of(signature);
-  return dtype == DType::float32 && !fast.empty() &&
+  return dtype == DType::float32 && !fast.empty() && size.m * size.n * size.k >= operations_min &&
          std::none_of(fast.begin(), fast.end(),
                       [&](const MatmulKernel& kernel) { return kernel.narrow && kernel.usable(size); }) &&
          suits_primitives(signature);
