@@ -23,35 +23,43 @@ constexpr std::string_view grad_name = "scaled_dot_product_attention_grad";
 bool has_scale(const Attributes& attributes) { return attributes.find("scale_input") != nullptr; }
 bool divides(const Attributes& attributes) { return attributes.get("scale_input", std::string()) == "div"; }
 double keep_prob_of(const Attributes& attributes) { return attributes.get("keep_prob", 1.0); }
+bool is_rows_first(const Attributes& attributes) { return attributes.get("rows_first", false); }
+
+// (samples, heads, rows, depth), also of a tensor whose rows come before its heads.
+Shape heads_first(const Shape& shape, bool rows_first) {
+  return rows_first && shape.rank() == 4 ? Shape{shape[0], shape[2], shape[1], shape[3]} : shape;
+}
 
 // The inputs of both rows, of which the gradient's begin with dy.
 struct Given {
-  const TensorType* q;
-  const TensorType* k;
-  const TensorType* v;
+  TensorType q;  // these three with heads first
+  TensorType k;
+  TensorType v;
   const TensorType* mask = nullptr;   // null: there is none
   const TensorType* scale = nullptr;  // likewise
 };
 
 Given given(const Signature& signature, std::size_t first) {
   const auto& inputs = signature.inputs;
-  Given found{&inputs[first], &inputs[first + 1], &inputs[first + 2]};
+  const auto input = [&](std::size_t index) {
+    const TensorType& type = inputs[first + index];
+    return TensorType{type.dtype, heads_first(type.shape, is_rows_first(signature.attributes))};
+  };
+  Given found{input(0), input(1), input(2)};
   const std::size_t scales = has_scale(signature.attributes) ? 1 : 0;
   if (inputs.size() > first + 3 + scales) found.mask = &inputs[first + 3];
   if (scales > 0) found.scale = &inputs.back();
   return found;
 }
 
-Shape products_shape(const Given& in) {
-  return {in.q->shape[0], in.q->shape[1], in.q->shape[2], in.k->shape[2]};
-}
+Shape products_shape(const Given& in) { return {in.q.shape[0], in.q.shape[1], in.q.shape[2], in.k.shape[2]}; }
 
-Shape result_shape(const Given& in) {
-  return {in.q->shape[0], in.q->shape[1], in.q->shape[2], in.v->shape[3]};
+Shape result_shape(const Given& in, const Attributes& attributes) {
+  return heads_first({in.q.shape[0], in.q.shape[1], in.q.shape[2], in.v.shape[3]}, is_rows_first(attributes));
 }
 
 Result<> check_shapes(const Given& in) {
-  const Shape &q = in.q->shape, &k = in.k->shape, &v = in.v->shape;
+  const Shape &q = in.q.shape, &k = in.k.shape, &v = in.v.shape;
   if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4)
     return bad("{}: q, k and v have the axes (samples, heads, rows, depth), not {}, {} and {}", name,
                muster::to_string(q), muster::to_string(k), muster::to_string(v));
@@ -67,16 +75,16 @@ Result<> check_shapes(const Given& in) {
 }
 
 Result<> check(const Given& in, const Attributes& attributes) {
-  MUSTER_TRY_VOID(require_floating(name, *in.q));
-  if (in.k->dtype != in.q->dtype || in.v->dtype != in.q->dtype)
-    return bad("{}: q, k and v differ in dtype: {}, {} and {}", name, muster::to_string(in.q->dtype),
-               muster::to_string(in.k->dtype), muster::to_string(in.v->dtype));
+  MUSTER_TRY_VOID(require_floating(name, in.q));
+  if (in.k.dtype != in.q.dtype || in.v.dtype != in.q.dtype)
+    return bad("{}: q, k and v differ in dtype: {}, {} and {}", name, muster::to_string(in.q.dtype),
+               muster::to_string(in.k.dtype), muster::to_string(in.v.dtype));
   MUSTER_TRY_VOID(check_shapes(in));
   if (in.mask != nullptr) {
-    const bool is_added = in.mask->dtype == in.q->dtype || in.mask->dtype == computed_in(in.q->dtype);
+    const bool is_added = in.mask->dtype == in.q.dtype || in.mask->dtype == computed_in(in.q.dtype);
     if (in.mask->dtype != DType::bool_ && !is_added)
       return bad("{}: the mask must be bool (true: is seen) or {} (added), not {}", name,
-                 muster::to_string(in.q->dtype), muster::to_string(in.mask->dtype));
+                 muster::to_string(in.q.dtype), muster::to_string(in.mask->dtype));
     if (!broadcasts_to(in.mask->shape, products_shape(in)))
       return bad("{}: the mask {} does not broadcast to (samples, heads, queries, keys) {}", name,
                  muster::to_string(in.mask->shape), muster::to_string(products_shape(in)));
@@ -91,15 +99,16 @@ Result<> check(const Given& in, const Attributes& attributes) {
 Types infer(const Signature& signature) {
   const Given in = given(signature, 0);
   MUSTER_TRY_VOID(check(in, signature.attributes));
-  return std::vector<TensorType>{{in.q->dtype, result_shape(in)}};
+  return std::vector<TensorType>{{in.q.dtype, result_shape(in, signature.attributes)}};
 }
 
 Types infer_grad(const Signature& signature) {
   const Given in = given(signature, 1);
   MUSTER_TRY_VOID(check(in, signature.attributes));
-  if (const TensorType result{in.q->dtype, result_shape(in)}; signature.inputs[0] != result)
+  if (const TensorType result{in.q.dtype, result_shape(in, signature.attributes)};
+      signature.inputs[0] != result)
     return bad("{}: dy must be {}, not {}", grad_name, to_string(result), to_string(signature.inputs[0]));
-  return std::vector<TensorType>{*in.q, *in.k, *in.v};
+  return std::vector<TensorType>{signature.inputs[1], signature.inputs[2], signature.inputs[3]};
 }
 
 // ---- Gradients --------------------------------------------------------------------------------------------
@@ -130,7 +139,9 @@ Tensor past_keys(std::int64_t queries, std::int64_t keys) {
 class Unfused {
  public:
   Unfused(std::span<const Value> inputs, const Attributes& attributes)  // q, k, v and perhaps the mask
-      : heads_(inputs[0].shape()[1] / inputs[1].shape()[1]),
+      : rows_first_(is_rows_first(attributes)),
+        heads_(heads_first(inputs[0].shape(), rows_first_)[1] /
+               heads_first(inputs[1].shape(), rows_first_)[1]),
         scale_(scale_of(attributes, inputs[0].shape()[3])),
         q(in_groups(inputs[0])),
         k(in_groups(inputs[1], 1)),
@@ -162,8 +173,9 @@ class Unfused {
     }
   }
 
-  // (samples, heads, ...) as (samples, shared heads, heads that share one, ...).
-  Value in_groups(const Value& x, std::int64_t group = 0) const {
+  // One of q, k, v, y and their gradients as (samples, shared heads, heads that share one, ...).
+  Value in_groups(const Value& given, std::int64_t group = 0) const {
+    const Value x = exchanged(given);
     const Shape& shape = x.shape();
     const std::int64_t each = group == 0 ? heads_ : group;
     return apply("reshape", {x}, {{"shape", Sizes{shape[0], shape[1] / each, each, shape[2], shape[3]}}});
@@ -174,7 +186,7 @@ class Unfused {
   }
   // The gradient of `like`, which the products may have repeated.
   Value gradient_of(const Value& like, const Value& gradient) const {
-    return out_of_groups(summed_like(gradient, like));
+    return exchanged(out_of_groups(summed_like(gradient, like)));
   }
   // Of the mask, for that of the products; undefined where none flows.
   Value gradient_of_mask(const Value& mask, const Value& ds) const {
@@ -190,6 +202,11 @@ class Unfused {
   Value through_softmax(const Value& dp) const { return times(p, minus(dp, total(times(dp, p)))); }
 
  private:
+  // From rows before heads to heads first, and back.
+  Value exchanged(const Value& x) const {
+    return rows_first_ ? apply("transpose", {x}, {{"perm", Sizes{0, 2, 1, 3}}}) : x;
+  }
+
   // The mask, of at most four axes, for products of five.
   Value mask_in_groups(const Value& mask, const Shape& products) const {
     Sizes sizes(4 - mask.shape().rank(), 1);
@@ -212,6 +229,7 @@ class Unfused {
     return visible;
   }
 
+  bool rows_first_;
   std::int64_t heads_;  // that share keys
   double scale_;
   Value factor_;  // undefined: there is none
@@ -303,7 +321,7 @@ std::array<std::int64_t, 4> mask_steps(const Shape& mask) {
 
 Settings settings_of(const Signature& signature, std::size_t first) {
   const Given in = given(signature, first);
-  const Shape &q = in.q->shape, &k = in.k->shape;
+  const Shape &q = in.q.shape, &k = in.k.shape;
   const Attributes& attributes = signature.attributes;
   Settings made{.size = {.samples = q[0],
                          .heads = q[1],
@@ -311,10 +329,12 @@ Settings settings_of(const Signature& signature, std::size_t first) {
                          .queries = q[2],
                          .keys = k[2],
                          .depth = q[3],
-                         .value_depth = in.v->shape[3],
+                         .value_depth = in.v.shape[3],
                          .scale = scale_of(attributes, q[3]),
                          .is_causal = attributes.get("is_causal", false),
-                         .keep_prob = keep_prob_of(attributes)},
+                         .keep_prob = keep_prob_of(attributes),
+                         .layout = is_rows_first(attributes) ? kernels::AttentionLayout::rows_first
+                                                             : kernels::AttentionLayout::heads_first},
                 .first = first,
                 .has_mask = in.mask != nullptr,
                 .place = dropout_place(attributes)};
@@ -409,13 +429,19 @@ double flops(const Signature& signature) {
 // The weights before the mask are made as in Unfused.
 Result<> to_onnx(OnnxCall& call) {
   const DType dtype = call.in().type.dtype;
-  const Shape &q = call.in(0).type.shape, &k = call.in(1).type.shape;
+  const bool rows_first = is_rows_first(call.attributes());
+  const Shape q = heads_first(call.in(0).type.shape, rows_first);
+  const Shape k = heads_first(call.in(1).type.shape, rows_first);
+  const auto exchanged = [&](const std::string& x) {
+    return rows_first ? call.make("Transpose", {x}, {{"perm", Sizes{0, 2, 1, 3}}}) : x;
+  };
   if (has_scale(call.attributes())) return call.refuse("its scale is a tensor");
   if (q[1] != k[1]) return call.refuse("heads share keys: give k and v as many heads as q");
   if (keep_prob_of(call.attributes()) < 1)
     return call.refuse("it drops weights, which is training: export with dropout_p=0");
-  const std::string columns = call.make("Transpose", {call.input(1)}, {{"perm", Sizes{0, 1, 3, 2}}});
-  std::string s = call.make("MatMul", {call.input(0), columns});
+  const std::string columns =
+      call.make("Transpose", {call.input(1)}, {{"perm", rows_first ? Sizes{0, 2, 3, 1} : Sizes{0, 1, 3, 2}}});
+  std::string s = call.make("MatMul", {exchanged(call.input(0)), columns});
   s = call.make("Mul", {s, call.scalar(scale_of(call.attributes(), q[3]), dtype)});
   const bool is_added = call.inputs() > 3 && call.in(3).type.dtype != DType::bool_;
   if (is_added) s = call.make("Add", {s, call.input(3)});
@@ -425,7 +451,9 @@ Result<> to_onnx(OnnxCall& call) {
   for (const std::string& mask : visible) s = call.make("Where", {mask, s, call.scalar(lowest, dtype)});
   std::string p = call.make("Softmax", {s}, {{"axis", std::int64_t{-1}}});
   for (const std::string& mask : visible) p = call.make("Where", {mask, p, call.scalar(0, dtype)});
-  return call.give("MatMul", {p, call.input(2)});
+  if (!rows_first) return call.give("MatMul", {p, call.input(2)});
+  const std::string y = call.make("MatMul", {p, exchanged(call.input(2))});
+  return call.give("Transpose", {y}, {{"perm", Sizes{0, 2, 1, 3}}});
 }
 
 std::vector<Op> rows() {
@@ -438,7 +466,8 @@ std::vector<Op> rows() {
            "heads in a row share keys and values. `scale` is 1 / sqrt(depth) unless set. The mask, the last "
            "input, broadcasts to (samples, heads, queries, keys): bool, true where a query sees a key, or of "
            "the dtype of q and added. With `is_causal` query i sees keys 0 to i. A query that a bool mask "
-           "lets see no key gives zeros. `keep_prob` below 1 drops elements of the softmax, the same that "
+           "lets see no key gives zeros. With `rows_first` q, k, v and y have rows before heads. `keep_prob` "
+           "below 1 drops elements of the softmax, the same that "
            "the op dropout drops for `stream` and `part`. float32 or float64; bfloat16 and float16 compute "
            "in float32. Source: Vaswani et al., Attention is all you need, 2017; Dao et al., FlashAttention, "
            "arXiv 2205.14135.",

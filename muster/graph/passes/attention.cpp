@@ -51,6 +51,28 @@ class Matcher {
     }
   }
 
+  // The attention that the transpose `last` ends: with rows before heads, as q, k and v come and y goes where
+  // a projection is divided into heads, so that none of them is copied.
+  std::optional<Node> attention_of_rows(const Node& last) {
+    last_ = &last;
+    if (!exchanges_heads(last)) return std::nullopt;
+    ValueId y = last.inputs[0];
+    const Node* attention = maker(y, "scaled_dot_product_attention");
+    if (attention == nullptr || y != last.inputs[0] || attention->attributes.get("rows_first", false))
+      return std::nullopt;
+    Node made = *attention;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const ValueId id = made.inputs[i];
+      if (wanted_[id] || !uses_.maker[id]) return std::nullopt;
+      const Node& node = graph_.nodes[*uses_.maker[id]];
+      if (!exchanges_heads(node) || node.placement != last.placement) return std::nullopt;
+      made.inputs[i] = node.inputs[0];
+    }
+    made.outputs = last.outputs;
+    made.attributes.set("rows_first", true);
+    return made;
+  }
+
   // The attention that the product `last` ends.
   std::optional<Node> attention(const Node& last) {
     last_ = &last;
@@ -79,6 +101,10 @@ class Matcher {
 
  private:
   static bool is(const Node& node, std::string_view name) { return node.op->name == name; }
+  static bool exchanges_heads(const Node& node) {
+    return is(node, "transpose") &&
+           node.attributes.get("perm", std::vector<std::int64_t>{}) == std::vector<std::int64_t>{0, 2, 1, 3};
+  }
   static bool transposes(const Node& node, const std::string& side) {
     return node.attributes.get("transpose_" + side, false);
   }
@@ -166,20 +192,30 @@ class Matcher {
   Node made_;
 };
 
-}  // namespace
-
-// The product is written over; what it was made of is removed as dead where the graph is compiled.
-void fuse_attention(Graph& graph, std::span<const ValueId> wrt) {
-  const auto is_softmax = [](const Node& node) { return node.op->name == "softmax"; };
-  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_softmax)) return;
+// The last node of each attention is written over; what it was made of is removed as dead where the graph is
+// compiled.
+void write_over(Graph& graph, std::span<const ValueId> wrt,
+                std::optional<Node> (Matcher::*match)(const Node& last)) {
   std::vector<std::pair<std::size_t, Node>> found;
   {
     Matcher matcher(graph, wrt);
     for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-      if (std::optional<Node> made = matcher.attention(graph.nodes[i]))
+      if (std::optional<Node> made = (matcher.*match)(graph.nodes[i]))
         found.emplace_back(i, std::move(*made));
   }
   for (auto& [index, node] : found) graph.nodes[index] = std::move(node);
+}
+
+bool has(const Graph& graph, std::string_view op) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [&](const Node& node) { return node.op->name == op; });
+}
+
+}  // namespace
+
+void fuse_attention(Graph& graph, std::span<const ValueId> wrt) {
+  if (has(graph, "softmax")) write_over(graph, wrt, &Matcher::attention);
+  if (has(graph, "scaled_dot_product_attention")) write_over(graph, wrt, &Matcher::attention_of_rows);
 }
 
 }  // namespace muster::graph

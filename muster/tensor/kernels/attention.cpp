@@ -79,9 +79,10 @@ Weights<T> weights_of(const AttentionSize& size, const AttentionInputs<T>& in, c
                       const T* k) {
   const std::int64_t seen = size.seen_by(query.index);
   const auto count = static_cast<std::size_t>(seen);
+  const std::int64_t key_row = size.k_steps().row;
   Weights<T> made{.p = std::vector<T>(count), .dropped = {}, .growth = std::vector<T>(count, T{1})};
   for (std::int64_t j = 0; j < seen; ++j)
-    made.p[static_cast<std::size_t>(j)] = static_cast<T>(size.scale) * dot(q, k + j * size.depth, size.depth);
+    made.p[static_cast<std::size_t>(j)] = static_cast<T>(size.scale) * dot(q, k + j * key_row, size.depth);
   if (apply_mask(size, in, query, made.p.data())) {
     const T top = *std::max_element(made.p.begin(), made.p.end());
     double sum = 0;
@@ -100,16 +101,20 @@ Weights<T> weights_of(const AttentionSize& size, const AttentionInputs<T>& in, c
   return made;
 }
 
-// Where the parts of a query lie in each tensor, in rows.
+// Where the parts of a query lie: its row of q and y, and the first key of its head in k and v.
 struct Places {
-  std::int64_t query = 0;  // of q and y
-  std::int64_t key = 0;    // the first one, of k and v
+  std::int64_t q = 0;
+  std::int64_t k = 0;
+  std::int64_t v = 0;
+  std::int64_t y = 0;
 };
 
 Places places_of(const AttentionSize& size, const Query& query) {
   const std::int64_t key_head = query.head / (size.heads / size.key_heads);
-  return {(query.sample * size.heads + query.head) * size.queries + query.index,
-          (query.sample * size.key_heads + key_head) * size.keys};
+  return {.q = size.q_steps().at(query.sample, query.head, query.index),
+          .k = size.k_steps().at(query.sample, key_head, 0),
+          .v = size.v_steps().at(query.sample, key_head, 0),
+          .y = size.y_steps().at(query.sample, query.head, query.index)};
 }
 
 template <class Body>
@@ -124,14 +129,15 @@ void for_each_query(const AttentionSize& size, const Body& body) {
 template <class T>
 void attention_reference(const AttentionSize& size, const AttentionInputs<T>& in, T* y) {
   for_each_query(size, [&](const Query& query) {
-    const auto [row, key] = places_of(size, query);
-    const Weights<T> weights = weights_of(size, in, query, in.q + row * size.depth, in.k + key * size.depth);
+    const Places at = places_of(size, query);
+    const Weights<T> weights = weights_of(size, in, query, in.q + at.q, in.k + at.k);
+    const std::int64_t value_row = size.v_steps().row;
     for (std::int64_t c = 0; c < size.value_depth; ++c) {
       double sum = 0;
       for (std::size_t j = 0; j < weights.dropped.size(); ++j)
         sum += static_cast<double>(weights.dropped[j]) *
-               static_cast<double>(in.v[(key + static_cast<std::int64_t>(j)) * size.value_depth + c]);
-      y[row * size.value_depth + c] = static_cast<T>(sum);
+               static_cast<double>(in.v[at.v + static_cast<std::int64_t>(j) * value_row + c]);
+      y[at.y + c] = static_cast<T>(sum);
     }
   });
 }
@@ -142,31 +148,33 @@ template <class T>
 void attention_grad_reference(const AttentionSize& size, const AttentionInputs<T>& in,
                               const AttentionGradients<T>& gradients) {
   const std::int64_t key_rows = size.samples * size.key_heads * size.keys;
+  const std::int64_t k_row = size.k_steps().row, v_row = size.v_steps().row;
   std::fill_n(gradients.dk, key_rows * size.depth, T{0});
   std::fill_n(gradients.dv, key_rows * size.value_depth, T{0});
   for_each_query(size, [&](const Query& query) {
-    const auto [row, first_key] = places_of(size, query);
-    const T* q = in.q + row * size.depth;
-    const T* dy = gradients.dy + row * size.value_depth;
-    T* dq = gradients.dq + row * size.depth;
+    const Places at = places_of(size, query);
+    const T* q = in.q + at.q;
+    const T* dy = gradients.dy + at.y;
+    T* dq = gradients.dq + at.q;
     std::fill_n(dq, size.depth, T{0});
-    const Weights<T> weights = weights_of(size, in, query, q, in.k + first_key * size.depth);
+    const Weights<T> weights = weights_of(size, in, query, q, in.k + at.k);
     std::vector<T> dp(weights.p.size());
     double along = 0;
     for (std::size_t j = 0; j < dp.size(); ++j) {
-      const std::int64_t key = first_key + static_cast<std::int64_t>(j);
-      dp[j] = grown(dot(dy, in.v + key * size.value_depth, size.value_depth), weights.growth[j]);
+      const std::int64_t value = at.v + static_cast<std::int64_t>(j) * v_row;
+      dp[j] = grown(dot(dy, in.v + value, size.value_depth), weights.growth[j]);
       along += static_cast<double>(dp[j]) * static_cast<double>(weights.p[j]);
     }
     for (std::size_t j = 0; j < dp.size(); ++j) {
-      const std::int64_t key = first_key + static_cast<std::int64_t>(j);
+      const std::int64_t key = at.k + static_cast<std::int64_t>(j) * k_row;
+      const std::int64_t value = at.v + static_cast<std::int64_t>(j) * v_row;
       const T ds = static_cast<T>(size.scale) * weights.p[j] * (dp[j] - static_cast<T>(along));
       for (std::int64_t c = 0; c < size.depth; ++c) {
-        dq[c] += ds * in.k[key * size.depth + c];
-        gradients.dk[key * size.depth + c] += ds * q[c];
+        dq[c] += ds * in.k[key + c];
+        gradients.dk[key + c] += ds * q[c];
       }
       for (std::int64_t c = 0; c < size.value_depth; ++c)
-        gradients.dv[key * size.value_depth + c] += weights.dropped[j] * dy[c];
+        gradients.dv[value + c] += weights.dropped[j] * dy[c];
     }
   });
 }

@@ -12,8 +12,24 @@
 
 namespace muster::kernels {
 
-// q (samples, heads, queries, depth), k (samples, key_heads, keys, depth) and v (samples, key_heads, keys,
-// value_depth). heads / key_heads heads in a row share their keys and values.
+// The order of axes: (samples, heads, rows, depth), or (samples, rows, heads, depth), as a projection leaves
+// them.
+enum class AttentionLayout { heads_first, rows_first };
+
+// How far it is from one sample, head and row to the next.
+struct AttentionSteps {
+  std::int64_t sample = 0;
+  std::int64_t head = 0;
+  std::int64_t row = 0;
+
+  std::int64_t at(std::int64_t sample_index, std::int64_t head_index, std::int64_t row_index) const {
+    return sample_index * sample + head_index * head + row_index * row;
+  }
+};
+
+// q (samples, heads, queries, depth), k (samples, key_heads, keys, depth), v (samples, key_heads, keys,
+// value_depth) and y (samples, heads, queries, value_depth), or with rows before heads. heads / key_heads
+// heads in a row share their keys and values.
 struct AttentionSize {
   std::int64_t samples = 0;
   std::int64_t heads = 0;
@@ -27,9 +43,21 @@ struct AttentionSize {
   double keep_prob = 1;    // of dropout, between the softmax and v
   std::array<std::int64_t, 4>
       mask_steps{};  // from sample, head, query and key to the next; 0: it is repeated
+  AttentionLayout layout = AttentionLayout::heads_first;
 
   // The keys that query `i` may see, which are the first ones.
   std::int64_t seen_by(std::int64_t i) const { return is_causal && i < keys ? i + 1 : keys; }
+
+  AttentionSteps q_steps() const { return steps(heads, queries, depth); }
+  AttentionSteps k_steps() const { return steps(key_heads, keys, depth); }
+  AttentionSteps v_steps() const { return steps(key_heads, keys, value_depth); }
+  AttentionSteps y_steps() const { return steps(heads, queries, value_depth); }
+
+ private:
+  AttentionSteps steps(std::int64_t of_heads, std::int64_t rows, std::int64_t width) const {
+    if (layout == AttentionLayout::rows_first) return {rows * of_heads * width, width, of_heads * width};
+    return {of_heads * rows * width, rows * width, width};
+  }
 };
 
 template <class T>
@@ -50,7 +78,7 @@ struct AttentionGradients {
   T* dv = nullptr;
 };
 
-// The definition; float or double. y (samples, heads, queries, value_depth). A query that `visible` lets see
+// The definition; float or double. A query that `visible` lets see
 // no key gets zeros; where `added` is minus infinity for all keys, NaN, as softmax gives.
 template <class T>
 void attention_reference(const AttentionSize& size, const AttentionInputs<T>& in, T* y);

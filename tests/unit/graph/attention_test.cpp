@@ -109,6 +109,54 @@ INSTANTIATE_TEST_SUITE_P(
                       Written{.transposes_keys = true}, Written{.has_mask = true}, Written{.drops = true},
                       Written{.transposes_keys = true, .has_mask = true, .drops = true}));
 
+Value exchanged(const Value& x) {
+  return apply("transpose", {x}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}});
+}
+
+// As models write it: heads are made of a projection (samples, rows, heads, depth), and merged again.
+TEST_P(WrittenAttention, ReadsAndWritesRowsOfProjectionsWhereHeadsAreExchangedAround) {
+  Written apart = GetParam();
+  apart.stays_apart = true;
+  const auto of = [](const Written& how) {
+    return value_and_grad(
+        "attention",
+        [how](std::span<const Value> in) -> Values {
+          const Value heads[] = {exchanged(in[0]), exchanged(in[1]), exchanged(in[2]), in[3]};
+          return weighted(exchanged(attention(how, heads)));
+        },
+        {.positions = {0, 1, 2}});
+  };
+  // 4 rows of 2 heads, and 5 rows of keys.
+  const std::vector<Tensor> given = {numbers({2, 4, 2, 3}, 0), numbers({2, 5, 2, 3}, 1),
+                                     numbers({2, 5, 2, 2}, 2), numbers({4, 5}, 3)};
+  const RunContext context{.seed = 11, .step = 7, .first_sample = 3, .sample_stride = 2};
+  const auto fused = of(GetParam()), several = of(apart);
+  const auto found = fused->call(given, {}, context), expected = several->call(given, {}, context);
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_TRUE(expected) << expected.error().message;
+  EXPECT_THAT(ops_of(*fused), Contains("scaled_dot_product_attention_grad"));
+  EXPECT_THAT(ops_of(*fused), Not(Contains("transpose")));
+  for (std::size_t i = 0; i < found->size(); ++i)
+    for (std::int64_t j = 0; j < (*found)[i].elements(); ++j)
+      EXPECT_NEAR((*found)[i].data<double>()[j], (*expected)[i].data<double>()[j], 1e-12) << "result " << i;
+}
+
+TEST(Attention, KeepsHeadsFirstWhereTheyAreLookedAt) {
+  const auto function =
+      value_and_grad("attention",
+                     [](std::span<const Value> in) -> Values {
+                       const Value heads[] = {exchanged(in[0]), exchanged(in[1]), exchanged(in[2]), in[3]};
+                       const Value y = attention({}, heads);
+                       return apply("add", {weighted(exchanged(y)), apply("reduce_sum", {y})});
+                     },
+                     {.positions = {0}});
+  const std::vector<Tensor> given = {numbers({2, 4, 2, 3}, 0), numbers({2, 5, 2, 3}, 1),
+                                     numbers({2, 5, 2, 2}, 2), numbers({4, 5}, 3)};
+  ASSERT_TRUE(function->call(given, {}, {}));
+  EXPECT_THAT(ops_of(*function), Contains("transpose"));
+  EXPECT_THAT(ops_of(*function), Contains("scaled_dot_product_attention_grad"));
+}
+
 TEST(Attention, GivesWhatSoftmaxGivesWhereAnAddedMaskHidesEverything) {
   std::vector<Tensor> given = inputs;
   given[3] = numbers({4, 5}, 3);

@@ -135,6 +135,10 @@ std::vector<Given> all() {
                    "scaled_dot_product_attention",
                    {{"is_causal", true}, {"keep_prob", 0.6}, {"stream", std::int64_t{5}}},
                    heads});
+  given.push_back({"attention_of_rows_before_heads",
+                   "scaled_dot_product_attention",
+                   {{"rows_first", true}, {"keep_prob", 0.6}},
+                   {{1, 2, 2, 3}, {1, 3, 1, 3}, {1, 3, 1, 2}}});
   given.push_back({"attention_with_an_added_mask",
                    "scaled_dot_product_attention",
                    {{"scale", 0.3}},

@@ -67,6 +67,7 @@ Problem make_problem(std::uint64_t seed, std::uint64_t number) {
   size.scale = 1 / std::sqrt(static_cast<double>(size.depth));
   size.is_causal = below(11, 2) == 0;
   if (below(12, 2) == 0) size.keep_prob = 0.7;
+  if (below(16, 2) == 0) size.layout = AttentionLayout::rows_first;
   made.draw = {.seed = seed, .step = 3, .stream = number, .first_sample = 5, .sample_stride = 2};
   made.q = numbers(random, 1, size.samples * size.heads * size.queries * size.depth);
   made.k = numbers(random, 2, size.samples * size.key_heads * size.keys * size.depth);
@@ -136,6 +137,48 @@ TEST(Attention, FastKernelsAgreeWithTheDefinitionOnDrawnSizes) {
       expect_near("dq", found.dq, expected.dq);
       expect_near("dk", found.dk, expected.dk);
       expect_near("dv", found.dv, expected.dv);
+    }
+  }
+}
+
+// With heads and rows in the other order.
+std::vector<float> exchanged(const std::vector<float>& from, std::int64_t samples, std::int64_t outer,
+                             std::int64_t inner) {
+  std::vector<float> made;
+  const std::int64_t width = static_cast<std::int64_t>(from.size()) / (samples * outer * inner);
+  for (std::int64_t s = 0; s < samples; ++s)
+    for (std::int64_t i = 0; i < inner; ++i)
+      for (std::int64_t o = 0; o < outer; ++o) {
+        const auto row = from.begin() + ((s * outer + o) * inner + i) * width;
+        made.insert(made.end(), row, row + width);
+      }
+  return made;
+}
+
+TEST(Attention, TheOrderOfAxesChangesNoBit) {
+  const std::uint64_t seed = entropy();
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
+  for (std::uint64_t number = 0; number < 20; ++number) {
+    Problem problem = make_problem(seed, number), other = make_problem(seed, number);
+    problem.size.layout = AttentionLayout::heads_first;
+    other.size.layout = AttentionLayout::rows_first;
+    const AttentionSize& size = problem.size;
+    const auto of_queries = [&](const std::vector<float>& from) {
+      return exchanged(from, size.samples, size.heads, size.queries);
+    };
+    const auto of_keys = [&](const std::vector<float>& from) {
+      return exchanged(from, size.samples, size.key_heads, size.keys);
+    };
+    other.q = of_queries(problem.q);
+    other.dy = of_queries(problem.dy);
+    other.k = of_keys(problem.k);
+    other.v = of_keys(problem.v);
+    for (const AttentionKernel& kernel : attention_kernels()) {
+      const Results expected = run(kernel, problem, 1), found = run(kernel, other, 1);
+      EXPECT_TRUE(same_bits(found.y, of_queries(expected.y))) << "problem " << number;
+      EXPECT_TRUE(same_bits(found.dq, of_queries(expected.dq))) << "problem " << number;
+      EXPECT_TRUE(same_bits(found.dk, of_keys(expected.dk))) << "problem " << number;
+      EXPECT_TRUE(same_bits(found.dv, of_keys(expected.dv))) << "problem " << number;
     }
   }
 }
