@@ -21,6 +21,9 @@ constexpr std::string_view grad_name = "scaled_dot_product_attention_grad";
 
 // Whether the last input is a number that the products are multiplied with, or divided by.
 bool has_scale(const Attributes& attributes) { return attributes.find("scale_input") != nullptr; }
+// Whether the mask, bool, is followed by a number that products become where it has the truth value
+// `fills_where`.
+bool has_fill(const Attributes& attributes) { return attributes.find("fills_where") != nullptr; }
 bool divides(const Attributes& attributes) { return attributes.get("scale_input", std::string()) == "div"; }
 double keep_prob_of(const Attributes& attributes) { return attributes.get("keep_prob", 1.0); }
 bool is_rows_first(const Attributes& attributes) { return attributes.get("rows_first", false); }
@@ -36,6 +39,7 @@ struct Given {
   TensorType k;
   TensorType v;
   const TensorType* mask = nullptr;   // null: there is none
+  const TensorType* fill = nullptr;   // likewise
   const TensorType* scale = nullptr;  // likewise
 };
 
@@ -48,6 +52,7 @@ Given given(const Signature& signature, std::size_t first) {
   Given found{input(0), input(1), input(2)};
   const std::size_t scales = has_scale(signature.attributes) ? 1 : 0;
   if (inputs.size() > first + 3 + scales) found.mask = &inputs[first + 3];
+  if (has_fill(signature.attributes) && inputs.size() > first + 4 + scales) found.fill = &inputs[first + 4];
   if (scales > 0) found.scale = &inputs.back();
   return found;
 }
@@ -74,6 +79,18 @@ Result<> check_shapes(const Given& in) {
   return {};
 }
 
+Result<> check_fill(const Given& in, const Attributes& attributes) {
+  if (!has_fill(attributes)) return {};
+  if (attributes.get("is_causal", false))
+    return bad("{}: is_causal and fills_where exclude each other: hide the future in the mask", name);
+  if (in.fill == nullptr || in.mask->dtype != DType::bool_)
+    return bad("{}: fills_where takes a bool mask and a number behind it", name);
+  const bool fits = in.fill->dtype == in.q.dtype || in.fill->dtype == computed_in(in.q.dtype);
+  if (fits && in.fill->shape.elements() == 1) return {};
+  return bad("{}: what fills is one number of dtype {}, not {}", name, muster::to_string(in.q.dtype),
+             to_string(*in.fill));
+}
+
 Result<> check(const Given& in, const Attributes& attributes) {
   MUSTER_TRY_VOID(require_floating(name, in.q));
   if (in.k.dtype != in.q.dtype || in.v.dtype != in.q.dtype)
@@ -91,6 +108,7 @@ Result<> check(const Given& in, const Attributes& attributes) {
   }
   if (in.scale != nullptr && in.scale->shape.elements() != 1)
     return bad("{}: the scale is one number, not {}", name, to_string(*in.scale));
+  MUSTER_TRY_VOID(check_fill(in, attributes));
   const double keep_prob = keep_prob_of(attributes);
   if (keep_prob >= 0 && keep_prob <= 1) return {};
   return bad("{}: keep_prob must lie in [0, 1], not {}", name, keep_prob);
@@ -158,10 +176,16 @@ class Unfused {
     Value s = products;
     const bool has_added = inputs.size() > 3 && inputs[3].dtype() != DType::bool_;
     if (has_added) s = plus(s, apply("cast", {mask_in_groups(inputs[3], shape)}, {{"dtype", q.dtype()}}));
-    if (visible.defined()) s = apply("select", {visible, s, scalar_like(s, lowest)});
+    if (has_fill(attributes)) {
+      not_filled_ = visible;
+      const Value fill = apply("reshape", {inputs[4]}, {{"shape", Sizes{}}});
+      s = apply("select", {visible, s, apply("cast", {fill}, {{"dtype", s.dtype()}})});
+    } else if (visible.defined()) {
+      s = apply("select", {visible, s, scalar_like(s, lowest)});
+    }
     p = apply("softmax", {s});
     // A query that may see nothing gives zeros.
-    if (visible.defined()) p = apply("select", {visible, p, scalar_like(p, 0)});
+    if (visible.defined() && !has_fill(attributes)) p = apply("select", {visible, p, scalar_like(p, 0)});
     if (keep_prob_of(attributes) < 1) {
       const Value ones = filled_like(out_of_groups(p), 1);
       growth = apply("reshape",
@@ -198,8 +222,12 @@ class Unfused {
     const Value made = times(x, scale_);
     return factor_.defined() ? times(made, factor_) : made;
   }
-  // The gradient through the softmax, which is its own transpose.
-  Value through_softmax(const Value& dp) const { return times(p, minus(dp, total(times(dp, p)))); }
+  // The gradient through the softmax, which is its own transpose, and what the mask fills.
+  Value through_softmax(const Value& dp) const {
+    return of_products(times(p, minus(dp, total(times(dp, p)))));
+  }
+  // Nothing flows to products that something else took the place of.
+  Value of_products(const Value& ds) const { return not_filled_.defined() ? where(not_filled_, ds) : ds; }
 
  private:
   // From rows before heads to heads first, and back.
@@ -222,6 +250,7 @@ class Unfused {
                      const Attributes& attributes) const {
     Value visible;
     if (inputs.size() > 3 && inputs[3].dtype() == DType::bool_) visible = mask_in_groups(inputs[3], products);
+    if (attributes.get("fills_where", false)) visible = apply("logical_not", {visible});
     if (attributes.get("is_causal", false)) {
       const Tensor past = past_keys(products[3], products[4]);
       visible = visible.defined() ? apply("logical_and", {visible, past}) : Value(past);
@@ -232,7 +261,8 @@ class Unfused {
   bool rows_first_;
   std::int64_t heads_;  // that share keys
   double scale_;
-  Value factor_;  // undefined: there is none
+  Value factor_;      // undefined: there is none
+  Value not_filled_;  // undefined: all are products
 
  public:
   Value q, k, v;
@@ -276,7 +306,8 @@ std::vector<Value> gradient_of_grad(const GradientQuery& query) {
   };
   const Value gq = grouped(0, all.q, 0), gk = grouped(1, all.k, 1), gv = grouped(2, all.v, 1);
   // Through ds.
-  const Value g_ds = all.scaled(plus(product(gq, all.k, false, true), product(all.q, gk, false, true)));
+  const Value g_ds =
+      all.of_products(all.scaled(plus(product(gq, all.k, false, true), product(all.q, gk, false, true))));
   const Value along = total(times(g_ds, all.p));
   const Value g_dp = times(all.p, minus(g_ds, along));
   const Value g_w = product(dy, gv, false, true);
@@ -303,7 +334,8 @@ struct Settings {
   std::size_t first = 0;  // input, behind dy
   bool has_mask = false;
   bool is_added = false;
-  std::size_t scale_at = 0;  // the input; 0: there is none
+  std::size_t fill_at = 0;   // the input; 0: there is none
+  std::size_t scale_at = 0;  // likewise
   bool divides = false;
   DropoutPlace place;
   const AttentionKernel* kernel = nullptr;
@@ -342,6 +374,8 @@ Settings settings_of(const Signature& signature, std::size_t first) {
     made.size.mask_steps = mask_steps(in.mask->shape);
     made.is_added = in.mask->dtype != DType::bool_;
   }
+  made.size.hides_where = attributes.get("fills_where", false);
+  if (in.fill != nullptr) made.fill_at = first + 4;
   if (in.scale != nullptr) made.scale_at = signature.inputs.size() - 1;
   made.divides = divides(attributes);
   return made;
@@ -379,6 +413,7 @@ AttentionInputs<T> inputs_of(const KernelCall& call, const Settings& settings) {
 template <class T>
 AttentionSize size_of(const KernelCall& call, const Settings& settings) {
   AttentionSize size = settings.size;
+  if (settings.fill_at != 0) size.fill = static_cast<double>(*call.input<T>(settings.fill_at));
   if (settings.scale_at == 0) return size;
   const auto factor = static_cast<double>(*call.input<T>(settings.scale_at));
   size.scale = settings.divides ? size.scale / factor : size.scale * factor;
@@ -436,6 +471,7 @@ Result<> to_onnx(OnnxCall& call) {
     return rows_first ? call.make("Transpose", {x}, {{"perm", Sizes{0, 2, 1, 3}}}) : x;
   };
   if (has_scale(call.attributes())) return call.refuse("its scale is a tensor");
+  if (has_fill(call.attributes())) return call.refuse("its mask fills: hide keys by a mask that is added");
   if (q[1] != k[1]) return call.refuse("heads share keys: give k and v as many heads as q");
   if (keep_prob_of(call.attributes()) < 1)
     return call.refuse("it drops weights, which is training: export with dropout_p=0");
@@ -466,13 +502,16 @@ std::vector<Op> rows() {
            "heads in a row share keys and values. `scale` is 1 / sqrt(depth) unless set. The mask, the last "
            "input, broadcasts to (samples, heads, queries, keys): bool, true where a query sees a key, or of "
            "the dtype of q and added. With `is_causal` query i sees keys 0 to i. A query that a bool mask "
-           "lets see no key gives zeros. With `rows_first` q, k, v and y have rows before heads. `keep_prob` "
+           "lets see no key gives zeros, unless with `fills_where`, a truth value, the next input is the "
+           "number "
+           "that products become where the mask has it. With `rows_first` q, k, v and y have rows before "
+           "heads. `keep_prob` "
            "below 1 drops elements of the softmax, the same that "
            "the op dropout drops for `stream` and `part`. float32 or float64; bfloat16 and float16 compute "
            "in float32. Source: Vaswani et al., Attention is all you need, 2017; Dao et al., FlashAttention, "
            "arXiv 2205.14135.",
        .inputs_min = 3,
-       .inputs_max = 5,
+       .inputs_max = 6,
        .infer = infer,
        .gradient = gradient,
        .flops = flops<0>,
@@ -486,7 +525,7 @@ std::vector<Op> rows() {
            "(dq, dk, dv) of scaled_dot_product_attention for dy, q, k, v and perhaps the mask, with its "
            "attributes. The products are computed again.",
        .inputs_min = 4,
-       .inputs_max = 6,
+       .inputs_max = 7,
        .outputs = 3,
        .infer = infer_grad,
        .gradient = gradient_of_grad,

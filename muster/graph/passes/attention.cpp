@@ -128,8 +128,15 @@ class Matcher {
   }
 
   std::optional<Node> through_products(ValueId s, ValueId v) {
-    std::optional<ValueId> mask, scale;
-    if (const Node* sum = maker(s, "add")) {
+    std::optional<ValueId> mask, fill, scale;
+    if (const Node* select = maker(s, "select")) {
+      const std::size_t number = is_number(select->inputs[1]) ? 1 : 2;
+      mask = select->inputs[0];
+      fill = select->inputs[number];
+      if (!is_number(*fill) || depends_[*fill] || varies_[*mask]) return std::nullopt;
+      made_.attributes.set("fills_where", number == 1);
+      s = select->inputs[3 - number];
+    } else if (const Node* sum = maker(s, "add")) {
       const bool is_first = is_scores(sum->inputs[0]);
       mask = sum->inputs[is_first ? 1 : 0];
       s = sum->inputs[is_first ? 0 : 1];
@@ -150,6 +157,7 @@ class Matcher {
     if (!k) return std::nullopt;
     made_.inputs = {products->inputs[0], *k, v};
     if (mask) made_.inputs.push_back(*mask);
+    if (fill) made_.inputs.push_back(*fill);
     if (scale) made_.inputs.push_back(*scale);
     return is_alike() ? std::optional(made_) : std::nullopt;
   }

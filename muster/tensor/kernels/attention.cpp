@@ -23,32 +23,49 @@ struct Query {
   std::int64_t index = 0;
 };
 
-// To the products of a query with the keys that it may see the mask is added, or where it hides a key they
-// become minus infinity. False: it hides all.
-template <class T>
-bool apply_mask(const AttentionSize& size, const AttentionInputs<T>& in, const Query& query, T* products) {
-  const std::int64_t seen = size.seen_by(query.index);
+// Where the mask's row for a query begins.
+std::int64_t mask_row(const AttentionSize& size, const Query& query) {
   const auto [sample_step, head_step, query_step, key_step] = size.mask_steps;
-  const std::int64_t at = query.sample * sample_step + query.head * head_step + query.index * query_step;
+  return query.sample * sample_step + query.head * head_step + query.index * query_step;
+}
+
+// To the products of a query with the first `seen` keys the mask is added, or where it hides a key they
+// become the fill, or minus infinity. False: no key counts.
+template <class T>
+bool apply_mask(const AttentionSize& size, const AttentionInputs<T>& in, const Query& query,
+                std::int64_t seen, T* products) {
+  const std::int64_t at = mask_row(size, query), key_step = size.mask_steps[3];
   if (in.added != nullptr)
     for (std::int64_t j = 0; j < seen; ++j) products[j] += in.added[at + j * key_step];
   if (in.visible == nullptr) return seen > 0;
+  const T hidden = size.fill ? static_cast<T>(*size.fill) : -std::numeric_limits<T>::infinity();
   bool sees_any = false;
   for (std::int64_t j = 0; j < seen; ++j) {
-    const bool sees = in.visible[at + j * key_step];
+    const bool sees = in.visible[at + j * key_step] != size.hides_where;
     sees_any = sees_any || sees;
-    if (!sees) products[j] = -std::numeric_limits<T>::infinity();
+    if (!sees) products[j] = hidden;
   }
-  return sees_any;
+  return sees_any || (size.fill && seen > 0);
 }
 
-// Which of the keys that it may see a query keeps in dropout.
+// No gradient flows to products that the fill took the place of.
 template <class T>
-void draw_kept(const AttentionSize& size, const AttentionInputs<T>& in, const Query& query, bool* kept) {
+void clear_filled(const AttentionSize& size, const AttentionInputs<T>& in, const Query& query,
+                  std::int64_t seen, T* ds) {
+  if (!size.fill || in.visible == nullptr) return;
+  const std::int64_t at = mask_row(size, query), key_step = size.mask_steps[3];
+  for (std::int64_t j = 0; j < seen; ++j)
+    if (in.visible[at + j * key_step] == size.hides_where) ds[j] = T{0};
+}
+
+// Which of the first `seen` keys a query keeps in dropout.
+template <class T>
+void draw_kept(const AttentionSize& size, const AttentionInputs<T>& in, const Query& query, std::int64_t seen,
+               bool* kept) {
   const std::int64_t begin = (query.head * size.queries + query.index) * size.keys;
   const auto sample = static_cast<std::uint64_t>(query.sample);
   draw_dropout_mask(in.draw, in.draw.first_sample + sample * in.draw.sample_stride, size.keep_prob, begin,
-                    begin + size.seen_by(query.index), kept);
+                    begin + seen, kept);
 }
 
 // ---- The definition ---------------------------------------------------------------------------------------
@@ -83,7 +100,7 @@ Weights<T> weights_of(const AttentionSize& size, const AttentionInputs<T>& in, c
   Weights<T> made{.p = std::vector<T>(count), .dropped = {}, .growth = std::vector<T>(count, T{1})};
   for (std::int64_t j = 0; j < seen; ++j)
     made.p[static_cast<std::size_t>(j)] = static_cast<T>(size.scale) * dot(q, k + j * key_row, size.depth);
-  if (apply_mask(size, in, query, made.p.data())) {
+  if (apply_mask(size, in, query, seen, made.p.data())) {
     const T top = *std::max_element(made.p.begin(), made.p.end());
     double sum = 0;
     for (T& each : made.p) sum += static_cast<double>(each = std::exp(each - top));
@@ -93,7 +110,7 @@ Weights<T> weights_of(const AttentionSize& size, const AttentionInputs<T>& in, c
   }
   if (size.keep_prob < 1) {
     const auto kept = std::make_unique<bool[]>(count);
-    draw_kept(size, in, query, kept.get());
+    draw_kept(size, in, query, seen, kept.get());
     for (std::size_t j = 0; j < count; ++j)
       made.growth[j] = kept[j] ? dropout_growth<T>(size.keep_prob) : T{0};
   }
@@ -165,13 +182,16 @@ void attention_grad_reference(const AttentionSize& size, const AttentionInputs<T
       dp[j] = grown(dot(dy, in.v + value, size.value_depth), weights.growth[j]);
       along += static_cast<double>(dp[j]) * static_cast<double>(weights.p[j]);
     }
+    std::vector<T> ds(dp.size());
+    for (std::size_t j = 0; j < dp.size(); ++j)
+      ds[j] = static_cast<T>(size.scale) * weights.p[j] * (dp[j] - static_cast<T>(along));
+    clear_filled(size, in, query, static_cast<std::int64_t>(ds.size()), ds.data());
     for (std::size_t j = 0; j < dp.size(); ++j) {
       const std::int64_t key = at.k + static_cast<std::int64_t>(j) * k_row;
       const std::int64_t value = at.v + static_cast<std::int64_t>(j) * v_row;
-      const T ds = static_cast<T>(size.scale) * weights.p[j] * (dp[j] - static_cast<T>(along));
       for (std::int64_t c = 0; c < size.depth; ++c) {
-        dq[c] += ds * in.k[key + c];
-        gradients.dk[key + c] += ds * q[c];
+        dq[c] += ds[j] * in.k[key + c];
+        gradients.dk[key + c] += ds[j] * q[c];
       }
       for (std::int64_t c = 0; c < size.value_depth; ++c)
         gradients.dv[value + c] += weights.dropped[j] * dy[c];
@@ -206,6 +226,63 @@ struct Pieces {
     used += (floats + 15) / 16 * 16;
     return taken;
   }
+};
+
+// Where each row of the mask ends for the work that it makes: behind its last key that counts, or behind all
+// where none does. Found once in a run, also where the mask is a tensor that the script fills.
+class MaskEnds {
+ public:
+  MaskEnds(const AttentionSize& size, const AttentionInputs<float>& in, Pieces& pieces)
+      : size_(size),
+        queries_(size.mask_steps[2] == 0 ? 1 : size.queries),
+        heads_(size.mask_steps[1] == 0 ? 1 : size.heads),
+        samples_(size.mask_steps[0] == 0 ? 1 : size.samples),
+        ends_(reinterpret_cast<std::int32_t*>(pieces.take(samples_ * heads_ * queries_))),
+        has_ends_((in.added != nullptr || in.visible != nullptr) && size.mask_steps[3] != 0) {}
+
+  void find(const AttentionInputs<float>& in, int threads) {
+    if (!has_ends_) return;
+    parallel_parts(samples_ * heads_ * queries_, 64, threads,
+                   [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t row = begin; row < end; ++row)
+                       ends_[row] = static_cast<std::int32_t>(
+                           end_of(in, {row / queries_ / heads_, row / queries_ % heads_, row % queries_}));
+                   });
+  }
+
+  // The keys that may count for `query`.
+  std::int64_t seen_by(const Query& query) const {
+    const std::int64_t seen = size_.seen_by(query.index);
+    if (!has_ends_) return seen;
+    const std::int64_t sample = samples_ == 1 ? 0 : query.sample, head = heads_ == 1 ? 0 : query.head;
+    const std::int64_t index = queries_ == 1 ? 0 : query.index;
+    return std::min<std::int64_t>(seen, ends_[(sample * heads_ + head) * queries_ + index]);
+  }
+
+ private:
+  // What a key gets, added or filled in, whose weight is zero beside one that counts: exp(-9e8) is 0 in
+  // float.
+  static constexpr float hidden = -1e9F, counting = -1e8F;
+
+  std::int64_t end_of(const AttentionInputs<float>& in, const Query& query) const {
+    const std::int64_t at = mask_row(size_, query), step = size_.mask_steps[3];
+    const std::int64_t all = size_.keys;
+    std::int64_t end = all;
+    if (in.added != nullptr) {
+      while (end > 0 && in.added[at + (end - 1) * step] <= hidden) --end;
+      return end > 0 && in.added[at + (end - 1) * step] >= counting ? end : all;
+    }
+    if (size_.fill && !(*size_.fill <= hidden)) return all;
+    while (end > 0 && in.visible[at + (end - 1) * step] == size_.hides_where) --end;
+    return end > 0 ? end : all;
+  }
+
+  const AttentionSize& size_;
+  std::int64_t queries_;
+  std::int64_t heads_;
+  std::int64_t samples_;
+  std::int32_t* ends_;
+  bool has_ends_;
 };
 
 namespace avx512 {

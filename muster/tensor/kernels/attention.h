@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -44,6 +45,8 @@ struct AttentionSize {
   std::array<std::int64_t, 4>
       mask_steps{};  // from sample, head, query and key to the next; 0: it is repeated
   AttentionLayout layout = AttentionLayout::heads_first;
+  bool hides_where = false;         // the truth value of a bool mask where a query does not see a key
+  std::optional<double> fill = {};  // what a product is there; without it the key does not count at all
 
   // The keys that query `i` may see, which are the first ones.
   std::int64_t seen_by(std::int64_t i) const { return is_causal && i < keys ? i + 1 : keys; }
@@ -66,7 +69,7 @@ struct AttentionInputs {
   const T* k = nullptr;
   const T* v = nullptr;
   const T* added = nullptr;       // the mask, added to the scaled products
-  const bool* visible = nullptr;  // the mask, false where a query does not see a key
+  const bool* visible = nullptr;  // the mask, `hides_where` where a query does not see a key
   DropoutDraw draw = {};          // element (head, query, key) of each sample
 };
 
@@ -79,7 +82,7 @@ struct AttentionGradients {
 };
 
 // The definition; float or double. A query that `visible` lets see
-// no key gets zeros; where `added` is minus infinity for all keys, NaN, as softmax gives.
+// no key gets zeros; where `added` or `fill` is minus infinity for all keys, NaN, as softmax gives.
 template <class T>
 void attention_reference(const AttentionSize& size, const AttentionInputs<T>& in, T* y);
 template <class T>
@@ -88,7 +91,8 @@ void attention_grad_reference(const AttentionSize& size, const AttentionInputs<T
 
 // Products of some queries with all keys at a time, so that they stay in the cache: for the gradient they are
 // computed again (Dao et al., FlashAttention, arXiv 2205.14135, without its running softmax: rows are whole).
-// Threads never change a bit.
+// Keys at the end of a row of the mask that cannot count are left out, such as the future: those that a bool
+// mask hides, or that get -1e9 or less where another one gets -1e8 or more. Threads never change a bit.
 struct AttentionKernel {
   Isa isa = Isa::none;
   std::string_view name;

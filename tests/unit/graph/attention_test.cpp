@@ -32,6 +32,8 @@ struct Written {
   std::string scale = "mul";  // or div, or none
   bool transposes_keys = false;
   bool has_mask = false;
+  std::string filling = {};  // by select: "where true" or "where false" of the mask's signs
+  double fill = -1e9;
   bool drops = false;
   bool stays_apart = false;  // the weights have another user
 };
@@ -46,6 +48,9 @@ Value attention(const Written& how, std::span<const Value> in) {
           : apply("batch_matmul", {in[0], in[1]}, {{"transpose_b", true}});
   if (how.scale == "mul") s = apply("mul", {s, number(0.4)});
   if (how.scale == "div") s = apply("div", {s, number(2.5)});
+  const Value hides = apply("greater", {in[3], number(0.2)});
+  if (how.filling == "where true") s = apply("select", {hides, number(how.fill), s});
+  if (how.filling == "where false") s = apply("select", {hides, s, number(how.fill)});
   if (how.has_mask) s = apply("add", {s, in[3]});
   Value p = apply("softmax", {s});
   const Value weights = p;
@@ -107,7 +112,55 @@ INSTANTIATE_TEST_SUITE_P(
     Ways, WrittenAttention,
     ::testing::Values(Written{}, Written{.scale = "none"}, Written{.scale = "div"},
                       Written{.transposes_keys = true}, Written{.has_mask = true}, Written{.drops = true},
+                      Written{.filling = "where true"}, Written{.filling = "where false", .drops = true},
+                      Written{.filling = "where true", .fill = -0.3, .drops = true},
+                      Written{.filling = "where false", .fill = -std::numeric_limits<double>::infinity()},
                       Written{.transposes_keys = true, .has_mask = true, .drops = true}));
+
+// The gradient of the gradient, where a row is hidden whole: its keys count alike, and no product matters.
+TEST(Attention, HasTheSecondDerivativesOfItsPartsWhereAMaskFills) {
+  const auto twice = [](bool stays_apart) {
+    return value_and_grad(
+        "twice",
+        [=](std::span<const Value> in) -> Values {
+          const auto once = gradients({.filling = "where true", .fill = -0.3, .stays_apart = stays_apart});
+          const Values first = (*once)(in);
+          return apply("add", {weighted(first[1]), apply("add", {weighted(first[2]), weighted(first[3])})});
+        },
+        {.positions = {0, 1, 2}});
+  };
+  std::vector<Tensor> given = inputs;
+  given[3] = numbers({4, 5}, 3);
+  std::fill_n(given[3].data<double>() + 5, 5, 1.0);
+  const auto found = twice(false)->call(given, {}, {}), expected = twice(true)->call(given, {}, {});
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_TRUE(expected) << expected.error().message;
+  for (std::size_t i = 0; i < found->size(); ++i)
+    for (std::int64_t j = 0; j < (*found)[i].elements(); ++j)
+      EXPECT_NEAR((*found)[i].data<double>()[j], (*expected)[i].data<double>()[j], 1e-12) << "result " << i;
+}
+
+TEST(Attention, GivesWhatItsPartsGiveWhereAMaskFillsAWholeRow) {
+  std::vector<Tensor> given = inputs;
+  given[3] = numbers({4, 5}, 3);
+  std::fill_n(given[3].data<double>() + 5, 5, 1.0);
+  for (const double fill : {-std::numeric_limits<double>::infinity(), -1e9, -0.3}) {
+    const Written fused{.filling = "where true", .fill = fill};
+    Written apart = fused;
+    apart.stays_apart = true;
+    const auto found = gradients(fused)->call(given, {}, {}),
+               expected = gradients(apart)->call(given, {}, {});
+    ASSERT_TRUE(found) << found.error().message;
+    ASSERT_TRUE(expected) << expected.error().message;
+    for (std::size_t i = 1; i < found->size(); ++i)  // the sum of weights that holds it apart is no number
+      for (std::int64_t j = 0; j < (*found)[i].elements(); ++j) {
+        const double one = (*found)[i].data<double>()[j], other = (*expected)[i].data<double>()[j];
+        EXPECT_EQ(std::isnan(one), std::isnan(other)) << "result " << i << ", element " << j;
+        if (std::isnan(one)) continue;
+        EXPECT_NEAR(one, other, 1e-12) << "result " << i << ", element " << j;
+      }
+  }
+}
 
 Value exchanged(const Value& x) {
   return apply("transpose", {x}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}});

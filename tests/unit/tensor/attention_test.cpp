@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -52,6 +53,18 @@ std::int64_t some_length(const RandomStream& random, std::uint64_t index) {
   return 1 + static_cast<std::int64_t>(random.below(index, limits[random.below(index + 1, 4)]));
 }
 
+// In half of the problems: in each row of the mask the keys behind one that is drawn, or all of them.
+template <class Hide>
+void hide_the_end(const RandomStream& random, const AttentionSize& size, const Hide& hide) {
+  if (random.below(19, 2) == 0) return;
+  const std::int64_t rows = size.mask_steps[2] == 0 ? size.samples : size.queries;
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (auto key = static_cast<std::int64_t>(
+             random.below(5000 + static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(size.keys) + 1));
+         key < size.keys; ++key)
+      hide(row * size.keys + key);
+}
+
 Problem make_problem(std::uint64_t seed, std::uint64_t number) {
   const RandomStream random(seed, number);
   const auto below = [&](std::uint64_t index, std::uint64_t limit) {
@@ -83,13 +96,23 @@ Problem make_problem(std::uint64_t seed, std::uint64_t number) {
   if (kind == 1) {
     made.added = numbers(random, 5, elements);
     for (std::size_t i = 0; i < made.added.size(); i += 5) made.added[i] = -INFINITY;
+    const float hidden[] = {-INFINITY, -1e9F, std::numeric_limits<float>::lowest()};
+    hide_the_end(random, size,
+                 [&](std::int64_t i) { made.added[static_cast<std::size_t>(i)] = hidden[below(17, 3)]; });
     return made;
   }
   made.visible = std::make_unique<bool[]>(static_cast<std::size_t>(elements));
+  const std::int64_t fill = below(17, 4);
+  if (fill == 1) size.fill = -INFINITY;
+  if (fill == 2) size.fill = -1e9;
+  if (fill == 3) size.fill = -0.5;
+  size.hides_where = below(18, 2) == 0;
   const bool hides_all = below(15, 4) == 0;
   for (std::int64_t i = 0; i < elements; ++i)
     made.visible[static_cast<std::size_t>(i)] =
-        !hides_all && below(100 + static_cast<std::uint64_t>(i), 3) != 0;
+        (!hides_all && below(100 + static_cast<std::uint64_t>(i), 3) != 0) != size.hides_where;
+  hide_the_end(random, size,
+               [&](std::int64_t i) { made.visible[static_cast<std::size_t>(i)] = size.hides_where; });
   return made;
 }
 
