@@ -113,6 +113,15 @@ def cast_inputs(self, inputs, dst_type):
     return tuple(each.astype(dst_type) if each.dtype in is_floating else each for each in inputs)
 
 
+_init_parameters_data = muster.Cell.init_parameters_data
+
+
+def init_parameters_data(self, auto_parallel_mode=False):
+    """Makes the elements of all parameters now. Gives each parameter by itself."""
+    made = _init_parameters_data(self, auto_parallel_mode).values()
+    return {parameter: parameter for parameter in made}
+
+
 def get_inputs(self):
     """What set_inputs() was given."""
     return self.__dict__.get("_inputs")
@@ -292,6 +301,7 @@ _MEMBERS = {
     "recompute": recompute,
     "cast_param": cast_param,
     "cast_inputs": cast_inputs,
+    "init_parameters_data": init_parameters_data,
     "get_inputs": get_inputs,
     "set_inputs": set_inputs,
     "get_flags": get_flags,

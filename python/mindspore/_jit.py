@@ -11,6 +11,7 @@ from muster import _core
 _OPTIONS = frozenset(
     [
         "capture_mode",
+        "ge_options",
         "jit_level",
         "dynamic",
         "fullgraph",

@@ -2,10 +2,13 @@
 
 import importlib
 import importlib.machinery
+import os
 import sys
 
 from muster import _core
 
+_LEVEL = "GLOG_v"
+GLOG_V = os.environ.get(_LEVEL, "2")  # as it was when mindspore was imported; mindspore.log loads later
 TYPE_CHECKING = False  # typing takes a while to import
 if TYPE_CHECKING:
     from typing import Any

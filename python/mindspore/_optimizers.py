@@ -25,7 +25,9 @@ def get_lr_parameter(self, param):
 
 def get_weight_decay(self):
     """The weight decay; with groups a tuple of those of all parameters."""
-    return self.weight_decay
+    if hasattr(type(self), "weight_decay") or "weight_decay" in self.__dict__:
+        return self.weight_decay
+    return muster._attributes._arguments(self).get("weight_decay", 0.0)  # a class of one's own
 
 
 def broadcast_params(self, optim_result):

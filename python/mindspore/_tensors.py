@@ -22,20 +22,45 @@ def register_hook(self, hook):
     return _hooks.HookHandle(functions, 0)
 
 
+_settings = {}  # by the address of a parameter: (its watch, what was set), since its objects come and go
+
+
+def _settings_of(parameter):
+    watch, settings = _settings.get(parameter._address, (None, None))
+    return settings if watch is not None and watch.is_alive else {}
+
+
+def _noted(name, first):
+    """A setting that changes nothing on a CPU, and is kept as it was set."""
+
+    def get(self):
+        return _settings_of(self).get(name, first)
+
+    def put(self, value):
+        for address in [each for each, (watch, _) in _settings.items() if not watch.is_alive]:
+            del _settings[address]
+        _settings[self._address] = (self._watch(), {**_settings_of(self), name: value})
+
+    return property(get, put)
+
+
+_NOTED = {
+    "layerwise_parallel": False,
+    "parallel_optimizer": True,
+    "parallel_optimizer_comm_recompute": False,
+    "comm_fusion": 1,
+    "unique": False,
+    "sliced": False,
+    "cache_enable": False,
+    "cache_shape": [],
+    "init_in_server": False,
+    "key": -1,
+    "requires_aggr": True,
+}
 _PARAMETER_MEMBERS = {
-    "layerwise_parallel": property(lambda self: False, lambda self, value: None),
-    "parallel_optimizer": property(lambda self: True, lambda self, value: None),
-    "parallel_optimizer_comm_recompute": property(lambda self: False, lambda self, value: None),
-    "comm_fusion": property(lambda self: 1, lambda self, value: None),
-    "unique": property(lambda self: False, lambda self, value: None),
-    "sliced": property(lambda self: False, lambda self, value: None),
+    **{name: _noted(name, first) for name, first in _NOTED.items()},
     "is_init": property(lambda self: False, lambda self, value: None),
-    "cache_enable": property(lambda self: False, lambda self, value: None),
-    "cache_shape": property(lambda self: (), lambda self, value: None),
     "is_param_ps": property(lambda self: False),
-    "init_in_server": property(lambda self: False, lambda self, value: None),
-    "key": property(lambda self: -1, lambda self, value: None),
-    "requires_aggr": property(lambda self: True, lambda self, value: None),
     "pipeline_stages": property(lambda self: []),
     "param_info": property(lambda self: self),
     "inited_param": property(lambda self: None),
@@ -54,6 +79,7 @@ def _parameter_text(self) -> str:
 def install() -> None:
     """Tensors of both packages are one class, so both have these members once mindspore is imported."""
     Tensor.register_hook = register_hook
+    Tensor.__module__ = "mindspore.common.tensor"  # what type(tensor) shows
     for name, member in _PARAMETER_MEMBERS.items():
         setattr(_core.Parameter, name, member)
     _core.Parameter.__str__ = _parameter_text

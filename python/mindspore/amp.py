@@ -14,6 +14,12 @@ from mindspore.nn._loss_scale import (
     TrainOneStepWithLossScaleCell,
     all_finite,
 )
+from mindspore.nn._loss_scale import (
+    _grad_scale_map as _grad_scale_map,
+)
+from mindspore.nn._loss_scale import (
+    _grad_unscale_map as _grad_unscale_map,
+)
 from mindspore.nn._members import half
 
 

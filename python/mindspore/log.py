@@ -1,9 +1,9 @@
 """mindspore.log: messages of scripts on the standard error stream, by level (GLOG_v: 0 debug ... 3 error)."""
 
 import logging
-import os
 
-_VARIABLE = "GLOG_v"
+from mindspore import _names
+
 _LEVELS = {
     "0": logging.DEBUG,
     "1": logging.INFO,
@@ -20,7 +20,7 @@ def _get_logger():
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("[%(levelname)s] %(message)s"))
         logger.addHandler(handler)
-        logger.setLevel(_LEVELS.get(os.environ.get(_VARIABLE, "2"), logging.WARNING))
+        logger.setLevel(_LEVELS.get(_names.GLOG_V, logging.WARNING))
         logger.propagate = False
     return logger
 

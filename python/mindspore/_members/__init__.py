@@ -19,7 +19,7 @@ _OF_OPS = """
     logical_or logical_xor logit logsumexp lstsq lt lu_solve masked_fill masked_scatter masked_select matmul
     matrix_power maximum minimum mm moveaxis movedim msort mul multiply mvlgamma nan_to_num nanmean
     nanmedian nanquantile nansum narrow ne neg negative nextafter not_equal orgqr ormqr outer positive qr
-    quantile rad2deg real reciprocal remainder renorm repeat_interleave reverse reverse_sequence roll rot90
+    quantile rad2deg real reciprocal renorm repeat_interleave reverse reverse_sequence roll rot90
     rsqrt select_scatter sgn sign signbit sin sinc sinh slice_scatter slogdet soft_shrink svd swapdims
     t tan tensor_split top_k tril triu true_divide trunc type_as unique_consecutive unique_with_pad
     unsorted_segment_max unsorted_segment_min unsorted_segment_prod view_as vsplit xdivy xlogy
@@ -31,8 +31,8 @@ _OWN = {
         ptp std sum sum_to_size var
     """,
     "_numbers": """
-        add allclose argsort clip invert kthvalue median round searchsorted softmax sort sub subtract trace
-        unique
+        add allclose argsort clip invert kthvalue median remainder round searchsorted softmax
+        sort sub subtract trace unique
     """,
     "_facts": """
         H bfloat16 bool byte const_arg data_ptr data_sync device dim double float flush_from_cache half
@@ -41,8 +41,8 @@ _OWN = {
         set_dtype short storage_offset stride strides type virtual_flag wait_pipeline
     """,
     "_shapes": """
-        chunk clone col2im contiguous copy diag diagonal expand fill fill_diagonal fold new_empty new_full
-        new_ones new_zeros repeat resize unfold value
+        chunk clone col2im contiguous copy diag diagonal expand expand_as fill fill_diagonal flatten
+        fold new_empty new_full new_ones new_zeros repeat resize transpose unfold value
     """,
     "_places": """
         choose gather index_add index_put inplace_update itemset nonzero scatter scatter_add scatter_div
@@ -56,7 +56,12 @@ _OWN = {
     """,
 }
 # Those that replace a method of the library itself, whose arguments MindSpore has more of.
-_REPLACED = "all any argmax argmin clip copy cumprod cumsum gather max mean min prod sum"
+_REPLACED = """
+    all any argmax argmin clip copy cumprod cumsum expand_as flatten gather max mean min prod remainder sum
+    transpose
+"""
+# The library's own ones, which some of the others end in.
+LIBRARY = {name: getattr(muster.Tensor, name) for name in ("flatten", "transpose")}
 
 
 def _method_of(function, name):

@@ -112,3 +112,8 @@ def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=Non
     if return_counts:
         parts.append(muster.Tensor(counts.astype(numpy.int64)))
     return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def remainder(self, other=None, *, divisor=None):
+    """What is left of a division, with the sign of the divisor."""
+    return named.remainder(self, divisor if other is None else other)

@@ -4,6 +4,7 @@ import builtins
 import math
 
 from mindspore import ops as named
+from mindspore._members import LIBRARY
 from mindspore._members._facts import stride
 from mindspore.numpy import _shared, array_creations, array_ops
 from muster import ops
@@ -19,6 +20,27 @@ def clone(self):
 def copy(self):
     """The same as clone."""
     return ops.reshape(self, self.shape)
+
+
+def expand_as(self, other=None, *, x=None):
+    """The tensor repeated to the shape of another."""
+    return ops.broadcast_to(self, (x if other is None else other).shape)
+
+
+def flatten(self, order="C", *second, start_dim=0, end_dim=-1):
+    """Axes start_dim to end_dim as one, by names or as flatten(start_dim, end_dim); or all, in an order."""
+    if isinstance(order, builtins.int):
+        start_dim, end_dim, order = order, second[0] if second else end_dim, "C"
+    return LIBRARY["flatten"](self, order, start_dim=start_dim, end_dim=end_dim)
+
+
+def transpose(self, *axes, dim0=None, dim1=None):
+    """Two axes exchanged by transpose(dim0, dim1); the axes in another order by as many, or by a tuple."""
+    if dim0 is not None and dim1 is not None:
+        axes = (dim0, dim1)
+    if len(axes) == 2:
+        return ops.swapaxes(self, *axes)
+    return LIBRARY["transpose"](self, *axes)
 
 
 def contiguous(self):

@@ -128,17 +128,13 @@ def argmin(self, axis=None, keepdims=False, *, dim=None, keepdim=False):
 
 
 def argmax_with_value(self, axis=0, keep_dims=False):
-    """(the greatest elements along an axis, their indices int64)."""
-    return ops.reduce_max(self, axis, keep_dims), _index(
-        self, axis, keep_dims, _reductions.argmax, muster.int64
-    )
+    """(the greatest elements along an axis, their indices int64); of all, index 0, without an axis."""
+    return named.max(self, axis, keep_dims)
 
 
 def argmin_with_value(self, axis=0, keep_dims=False):
-    """(the smallest elements along an axis, their indices int64)."""
-    return ops.reduce_min(self, axis, keep_dims), _index(
-        self, axis, keep_dims, _reductions.argmin, muster.int64
-    )
+    """(the smallest elements along an axis, their indices int64); of all, index 0, without an axis."""
+    return named.min(self, axis, keep_dims)
 
 
 def std(self, axis=None, ddof=0, keepdims=False, *, dim=None, correction=None, keepdim=False):

@@ -133,12 +133,30 @@ def get_context(attr_key):
     raise NotImplementedError(_names.sentence(f"mindspore.get_context({attr_key!r})"))
 
 
+# What set_auto_parallel_context takes in one way only, or refuses.
+_ONE_WAY = {
+    "dataset_strategy": "data_parallel",
+    "enable_alltoall": False,
+    "enable_parallel_optimizer": False,
+    "full_batch": False,
+    "grad_accumulation_step": 1,
+    "optimizer_weight_shard_size": -1,
+    "parameter_broadcast": False,
+    "pipeline_result_broadcast": False,
+    "pipeline_stages": 1,
+    "strategy_ckpt_load_file": "",
+    "strategy_ckpt_save_file": "",
+}
+
+
 def get_auto_parallel_context(attr_key):
     """parallel_mode, gradients_mean, device_num or global_rank."""
     if attr_key in ("parallel_mode", "gradients_mean"):
         return muster._core._context()[attr_key]
     if attr_key in ("device_num", "global_rank"):
         return muster._core._context()["world_size" if attr_key == "device_num" else "rank"]
+    if attr_key in _ONE_WAY:
+        return _ONE_WAY[attr_key]
     raise NotImplementedError(_names.sentence(f"mindspore.get_auto_parallel_context({attr_key!r})"))
 
 

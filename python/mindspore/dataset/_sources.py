@@ -495,7 +495,8 @@ class NumpySlicesDataset(GeneratorDataset):
         chosen = _samplers.chosen(sampler, shuffle, num_samples, num_shards, shard_id)
         names, arrays = _sliced(data, names)
         of_row = _Slices(arrays, names)
-        if any(array.dtype.char not in _rows_module()._HELD for array in arrays):
+        held = _rows_module()._HELD
+        if any(isinstance(array, list) or array.dtype.char not in held for array in arrays):
             self._open_rows(of_row, chosen, {})
             return
         self._open(
@@ -521,6 +522,16 @@ class _Slices(_Rows):
         return [numpy.asarray(array[number]) for array in self._source]
 
 
+def _array_or_rows(column):
+    """An array, or a list of one for each row where rows have different shapes."""
+    import numpy
+
+    try:
+        return numpy.asarray(column)
+    except ValueError:
+        return [numpy.asarray(row) for row in column]
+
+
 def _sliced(data, names):
     import numpy
 
@@ -540,11 +551,12 @@ def _sliced(data, names):
             f"Num of input column names is {len(names)}, but required is {len(columns)} as data is "
             f"{type(data).__name__}."
         )
-    arrays = [numpy.asarray(column) for column in columns]
+    arrays = [_array_or_rows(column) for column in columns]
     for name, array in zip(names, arrays, strict=True):
-        if array.dtype.hasobject:
+        parts = array if isinstance(array, list) else [array]
+        if any(part.dtype.hasobject for part in parts):
             raise TypeError(f"column '{name}' holds Python objects; give numbers, strings or arrays of them")
-        if array.ndim == 0 or len(array) != len(arrays[0]):
+        if (parts[0] is array and array.ndim == 0) or len(array) != len(arrays[0]):
             raise ValueError(
                 "NumpySlicesDataset: the columns differ in length (all should have as many rows)"
             )

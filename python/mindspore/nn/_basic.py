@@ -120,11 +120,13 @@ class RReLU(muster.Cell):
 
     def construct(self, x):
         """rrelu(x)."""
-        if self.lower != self.upper:
-            raise NotImplementedError(
-                "RReLU: random slopes are not provided by Muster yet: lower must be upper"
-            )
-        return ops.leaky_relu(x, self.lower)
+        if self.lower == self.upper:
+            return ops.leaky_relu(x, self.lower)
+        from mindspore.ops import _random
+
+        share = _random.rand(*x.shape, dtype=muster.float32)
+        slopes = ops.add(ops.mul(share, self.upper - self.lower), self.lower)
+        return ops.select(ops.greater(x, 0), x, ops.mul(x, ops.cast(slopes, x.dtype)))
 
 
 class PReLUExt(muster.Cell):

@@ -258,6 +258,16 @@ def _each(function, inputs):
     return type(inputs)(_each(function, entry) for entry in inputs)
 
 
+def _grad_scale_map(scale_value, inputs):
+    """Each tensor times the loss scale."""
+    return _each(lambda x: ops.mul(x, ops.cast(scale_value, x.dtype)), inputs)
+
+
+def _grad_unscale_map(scale_value, inputs):
+    """Each tensor divided by the loss scale."""
+    return _each(lambda x: _unscaled(scale_value, x), inputs)
+
+
 class StaticLossScaler(LossScaler):
     """One loss scale."""
 
@@ -268,11 +278,11 @@ class StaticLossScaler(LossScaler):
 
     def scale(self, inputs):
         """`inputs` times the loss scale."""
-        return _each(lambda x: ops.mul(x, ops.cast(self.scale_value, x.dtype)), inputs)
+        return _grad_scale_map(self.scale_value, inputs)
 
     def unscale(self, inputs):
         """`inputs` divided by the loss scale."""
-        return _each(lambda x: _unscaled(self.scale_value, x), inputs)
+        return _grad_unscale_map(self.scale_value, inputs)
 
     def adjust(self, grads_finite):
         """Changes nothing."""

@@ -382,8 +382,14 @@ class CTCLoss(_Loss):
 
     def construct(self, log_probs, targets, input_lengths, target_lengths):
         """The loss: 'mean' divides by the lengths of the targets first."""
+        if log_probs.ndim == 2:  # one sample: (T, C)
+            one = ops.expand_dims(log_probs, 1), ops.reshape(targets, (1, -1))
+            loss = self.construct(*one, input_lengths, target_lengths)
+            return ops.reshape(loss, ())
         if targets.ndim != 2:
-            raise NotImplementedError(_names.sentence("mindspore.nn.CTCLoss with targets of one axis"))
+            raise NotImplementedError(
+                _names.sentence("mindspore.nn.CTCLoss with targets one after the other")
+            )
         losses = _ctc(log_probs, targets, input_lengths, target_lengths, self.blank)
         if self.zero_infinity:
             losses = ops.select(ops.greater(losses, 1e30), ops.zeros_like(losses), losses)

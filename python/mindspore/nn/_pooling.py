@@ -86,12 +86,23 @@ class _MaxPool(_Pool):
         return_indices=False,
         ceil_mode=False,
     ):
-        _names.refuse(
-            f"mindspore.nn.{type(self).__name__}",
-            dilation=(dilation, 1),
-            return_indices=(return_indices, False),
-        )
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode)
+        self.dilation = _per_axis(type(self).__name__, "dilation", dilation, self.axes)
+        self.return_indices = bool(return_indices)
+        self._dilated = any(apart != 1 for apart in self.dilation)
+        if (self._dilated or self.return_indices) and self.pad_mode == "same":
+            raise NotImplementedError(
+                _names.sentence(
+                    f"mindspore.nn.{type(self).__name__}(pad_mode='same') with dilation or return_indices"
+                )
+            )
+
+    def construct(self, x):
+        """The pooled tensor; with `return_indices` also the flat places of its elements, int64."""
+        if not self._dilated and not self.return_indices:
+            return super().construct(x)
+        settings = (self.kernel_size, self.stride, self._sides, self.dilation)
+        return _windows.max_pool(x, self.axes, *settings, self.ceil_mode, self.return_indices)
 
     def pool(self, x, kernel, stride, pads):
         return ops.max_pool2d(x, kernel, stride, pads, ceil_mode=self.ceil_mode)

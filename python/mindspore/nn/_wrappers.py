@@ -1,5 +1,6 @@
 """Containers and layers of layers, and cells around networks."""
 
+import collections
 import math
 
 import muster
@@ -13,7 +14,7 @@ class CellDict(muster.Cell):
 
     def __init__(self, *args, **kwargs):
         super().__init__()
-        self._names_in_order = {}
+        self._names_in_order = collections.OrderedDict()
         if args:
             self.update(args[0])
         if kwargs:

@@ -15,6 +15,10 @@ def is_float(dtype) -> bool:
     return dtype.name in _FLOATS
 
 
+_CODES = {f"{kind[0]}{width // 8}": f"{kind}{width}" for kind in ("int", "uint") for width in (8, 16, 32, 64)}
+_CODES |= {f"f{width // 8}": f"float{width}" for width in (16, 32, 64)}
+
+
 def is_whole(dtype) -> bool:
     """Whether a dtype holds whole numbers; bool does not."""
     return dtype.name in _RANKS and dtype.name != "bool"
@@ -26,6 +30,7 @@ def dtype_named(dtype):
         return dtype
     name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype))
     name = _BY_NAME.get(name.lower(), name.lower())
+    name = _CODES.get(name, name)
     found = muster.bool_ if name == "bool" else getattr(muster, name, None)
     if not isinstance(found, muster.DType):
         raise TypeError(f"dtype {dtype!r} is none of mindspore.numpy: {', '.join((*_RANKS, *_FLOATS))}")

@@ -97,7 +97,7 @@ def digitize(x, bins, right=False):
 def histogram_bin_edges(a, bins=10, range=None, weights=None):
     """The edges of bins that hold all elements, or those in `range`; tensors and lists are edges already."""
     if not isinstance(bins, int):
-        return real(bins)
+        return tensor(bins)
     a = real(ops.reshape(tensor(a), (-1,)))
     low, high = (max(a), min(a))[::-1] if range is None and a.size else (range or (0.0, 1.0))
     low, high = (float(each.item() if isinstance(each, muster.Tensor) else each) for each in (low, high))
@@ -109,6 +109,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
 def _bin_numbers(x, edges):
     """The bin of each element: the last has both its edges; outside, as many as there are bins."""
     count = edges.size - 1
+    edges = real(edges)
     place = ops.sub(searchsorted(edges, x, "right"), 1)
     place = ops.select(ops.equal(x, edges[-1]), tensor(count - 1, muster.int32), place)
     outside = ops.logical_or(ops.less(place, 0), ops.greater_equal(place, count))
@@ -145,7 +146,7 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=False):
     if density:
         count = ops.div(count, ops.reduce_sum(count))
         for at, edge in enumerate(edges):
-            widths = ops.sub(edge[1:], edge[:-1])
+            widths = real(ops.sub(edge[1:], edge[:-1]))
             count = ops.div(
                 count, ops.reshape(widths, [-1 if each == at else 1 for each in builtins.range(len(edges))])
             )

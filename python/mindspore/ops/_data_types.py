@@ -42,4 +42,51 @@ for _kind, _dtype in _DTYPES.items():
     for _name, _format in _FORMATS.items():
         setattr(DataType, f"{_kind}_{_name}", (_dtype, *_format))
 
-__all__ = ["DataType"]
+
+class CustomRegOp:
+    """Notes what a script says of a custom op; get_op_info() gives it as a dict. Nothing here asks for it."""
+
+    def __init__(self, op_name="Custom"):
+        self._info = {
+            "op_name": op_name,
+            "inputs": [],
+            "outputs": [],
+            "attr": [],
+            "fusion_type": "",
+            "dtype_format": [],
+            "target": "UnKnown",
+        }
+
+    def _noted(self, kind, **entry):
+        self._info[kind].append({name: value for name, value in entry.items() if value is not None})
+        return self
+
+    def input(self, index=None, name=None, param_type="required", **kwargs):
+        """Another input."""
+        return self._noted("inputs", index=index, name=name, paramType=param_type, **kwargs)
+
+    def output(self, index=None, name=None, param_type="required", **kwargs):
+        """Another output."""
+        return self._noted("outputs", index=index, name=name, paramType=param_type, **kwargs)
+
+    def attr(self, name=None, param_type=None, value_type=None, default_value=None, **kwargs):
+        """Another attribute."""
+        described = {"paramType": param_type, "type": value_type, "defaultValue": default_value}
+        return self._noted("attr", name=name, **described, **kwargs)
+
+    def dtype_format(self, *args):
+        """A (dtype, format) for each input and output."""
+        self._info["dtype_format"].append(args)
+        return self
+
+    def target(self, target=None):
+        """The device that it is for."""
+        self._info["target"] = target
+        return self
+
+    def get_op_info(self):
+        """All that was said."""
+        return dict(self._info)
+
+
+__all__ = ["CustomRegOp", "DataType"]

@@ -175,7 +175,7 @@ def print_(*input_x):
     def show(*found):
         rest = iter(found)
         for each in texts:
-            print(next(rest) if each is None else each, flush=True)
+            print(repr(next(rest)) if each is None else each, flush=True)
         return ()
 
     if not tensors:

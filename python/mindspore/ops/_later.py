@@ -49,6 +49,8 @@ def of(missing, own: list):
     def get(name: str):
         if name in ("P", "function"):
             return importlib.import_module(f"mindspore.ops.{name.replace('P', 'operations')}")
+        if name in ("auto_generate", "functional_overload"):
+            return importlib.import_module(f"mindspore.ops.{name}")
         if name == "__all__":
             return sorted({*own, *names()})
         if name.startswith("__") or name not in names():

@@ -267,15 +267,17 @@ def reduce_sum(x, axis=None, keep_dims=False):
 
 
 def amax(input, axis=None, keepdims=False, *, initial=None, where=None):
-    """The greatest element over `axis` (all axes by default)."""
-    _names.refuse("mindspore.ops.amax", initial=(initial, None), where=(where, None))
-    return ops.reduce_max(input, axis, keepdims)
+    """The greatest element over `axis` (all by default), at least `initial`; `where` tells which count."""
+    from mindspore.numpy import _reductions
+
+    return _reductions.max(input, None if axis == () else axis, keepdims, initial, where)
 
 
 def amin(input, axis=None, keepdims=False, *, initial=None, where=None):
-    """The smallest element over `axis` (all axes by default)."""
-    _names.refuse("mindspore.ops.amin", initial=(initial, None), where=(where, None))
-    return ops.reduce_min(input, axis, keepdims)
+    """The smallest element over `axis` (all by default), at most `initial`; `where` tells which count."""
+    from mindspore.numpy import _reductions
+
+    return _reductions.min(input, None if axis == () else axis, keepdims, initial, where)
 
 
 def _extreme_and_index(input, axis, keepdims, extreme, index_of):
@@ -286,15 +288,34 @@ def _extreme_and_index(input, axis, keepdims, extreme, index_of):
     return value, ops.reshape(index, value.shape)
 
 
+def _chosen(name, input, axis, initial, where, pick):
+    """Each element or `initial`, whichever is the extreme; where `where` is false `initial`."""
+    if initial is None and where is None:
+        return input
+    if axis is None:
+        raise NotImplementedError(_names.sentence(f"mindspore.ops.{name}(initial, where) without an axis"))
+    if initial is None:
+        raise ValueError(f"{name}: `where` leaves elements out: `initial` is needed, too")
+    first = ops.cast(muster.Tensor(initial), input.dtype)
+    kept = input if where is None else ops.select(where, input, ops.broadcast_to(first, input.shape))
+    return pick(kept, first)
+
+
 def max(input, axis=None, keepdims=False, *, initial=None, where=None):
-    """(values, indices int64) of the greatest elements along `axis`; of all, index 0, without an axis."""
-    _names.refuse("mindspore.ops.max", initial=(initial, None), where=(where, None))
+    """(values, indices int64) of the greatest elements along `axis`; of all, index 0, without an axis.
+
+    `initial` stands where `where` is false; the values are no less than it.
+    """
+    input = _chosen("max", input, axis, initial, where, ops.maximum)
     return _extreme_and_index(input, axis, keepdims, ops.reduce_max, ops.argmax)
 
 
 def min(input, axis=None, keepdims=False, *, initial=None, where=None):
-    """(values, indices int64) of the smallest elements along `axis`; of all, index 0, without an axis."""
-    _names.refuse("mindspore.ops.min", initial=(initial, None), where=(where, None))
+    """(values, indices int64) of the smallest elements along `axis`; of all, index 0, without an axis.
+
+    `initial` stands where `where` is false; the values are no more than it.
+    """
+    input = _chosen("min", input, axis, initial, where, ops.minimum)
     return _extreme_and_index(input, axis, keepdims, ops.reduce_min, ops.argmin)
 
 

@@ -149,8 +149,9 @@ class Dropout(Primitive):
         self.keep_prob = keep_prob
 
     def compute(self, x):
-        """x / keep_prob or 0, and which."""
-        return muster._core.dropout_and_mask(x, self.keep_prob)
+        """x / keep_prob or 0, and 1 or 0: which stay."""
+        y, mask = muster._core.dropout_and_mask(x, self.keep_prob)
+        return y, ops.cast(mask, x.dtype)
 
 
 __all__ = [

@@ -25,6 +25,13 @@ tensor_range = _array.range
 erfinv_ = ops.erfinv
 
 
+def stop_gradient(value):
+    """The value as a constant; what is no tensor stays as it is."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(stop_gradient(each) for each in value)
+    return ops.stop_gradient(value) if isinstance(value, muster.Tensor) else value
+
+
 def isnan_ext(tensor):
     """ops.isnan."""
     return ops.isnan(tensor)
@@ -38,6 +45,46 @@ def diff_ext(input, n=1, dim=-1, prepend=None, append=None):
 def float_power_ext(input, exponent):
     """ops.float_power."""
     return _numbers.float_power(input, exponent)
+
+
+def bmm_ext(input, mat2):
+    """ops.bmm."""
+    return ops.matmul(input, mat2)
+
+
+def amax_ext(input, dim=(), keepdim=False):
+    """mint.amax."""
+    from mindspore import mint
+
+    return mint.amax(input, dim, keepdim)
+
+
+def amin_ext(input, dim=(), keepdim=False):
+    """mint.amin."""
+    from mindspore import mint
+
+    return mint.amin(input, dim, keepdim)
+
+
+def softmax_ext(input, dim=None, dtype=None):
+    """mint.nn.functional.softmax."""
+    from mindspore import mint
+
+    return mint.nn.functional.softmax(input, dim, dtype)
+
+
+def glu_ext(input, dim=-1):
+    """mint.nn.functional.glu."""
+    from mindspore import mint
+
+    return mint.nn.functional.glu(input, dim)
+
+
+def gather_ext(input, dim, index):
+    """mint.gather."""
+    from mindspore import mint
+
+    return mint.gather(input, dim, index)
 
 
 def chunk_ext(input, chunks, dim=0):

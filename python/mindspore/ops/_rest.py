@@ -1,10 +1,11 @@
 """mindspore.ops: what is used seldom: colours, histograms, normalization in groups, attention's helpers."""
 
+import functools
 import math
 
 import muster
 from mindspore.ops import _lengths, _matrices, _places, _random
-from mindspore.ops._primitive import class_keeper
+from mindspore.ops._primitive import Primitive, class_keeper
 from muster import ops
 
 _made = {}
@@ -315,7 +316,18 @@ def custom_info_register(*reg_info):
     return lambda function: function
 
 
-op_info_register = prim_arg_register = custom_info_register
+op_info_register = custom_info_register
+
+
+def prim_arg_register(fn):
+    """The __init__ of an op; its arguments do not become attributes."""
+
+    @functools.wraps(fn)
+    def init(self, *args, **kwargs):
+        Primitive.__init__(self)
+        fn(self, *args, **kwargs)
+
+    return init
 
 
 def switch(condition, x, y):
@@ -323,8 +335,29 @@ def switch(condition, x, y):
     return ops.select(condition, x, y) if isinstance(condition, muster.Tensor) else x if condition else y
 
 
+class _Registry(dict):
+    """Functions by the name of an op; `register` is a decorator."""
+
+    def register(self, name):
+        """A decorator that takes a function up under the name."""
+
+        def add(function):
+            self[name if isinstance(name, str) else name.__name__] = function
+            return function
+
+        return add
+
+
+vm_impl_registry = _Registry()
+
+
 def get_vm_impl_fn(prim):
-    """The op itself as a function."""
+    """The function that vm_impl_registry has for the op or its name, else the op itself."""
+    name = prim if isinstance(prim, str) else getattr(prim, "name", None)
+    if name in vm_impl_registry:
+        return vm_impl_registry[name](prim)
+    if isinstance(prim, str):
+        raise ValueError(f"get_vm_impl_fn: vm_impl_registry has no function for {prim!r}")
     return lambda *inputs: prim(*inputs)
 
 
@@ -347,6 +380,7 @@ __all__ = [
     "rotary_position_embedding",
     "sparse_segment_mean",
     "switch",
+    "vm_impl_registry",
     "uniform_candidate_sampler",
     *sorted(_made),
 ]

@@ -175,7 +175,7 @@ def _adagrad_da(var, accum, squares, grad, lr, l1, l2, global_step, use_locking)
     left = ops.mul(ops.sign(accum_now), ops.maximum(ops.sub(ops.abs(accum_now), limit), 0.0))
     size = ops.add(ops.mul(ops.mul(l2, ops.cast(global_step, var.dtype)), lr), ops.sqrt(squares_now))
     value = ops.neg(ops.div(ops.mul(left, lr), size))
-    return _written((var, accum, squares), (value, accum_now, squares_now))
+    return _written((var, accum, squares), (value, accum_now, squares_now))[0]
 
 
 def _amsgrad(var, m, v, vhat, power1, power2, lr, beta1, beta2, epsilon, grad, use_locking):

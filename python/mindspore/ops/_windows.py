@@ -170,28 +170,27 @@ def _pooled(x, rank, pool):
     return tuple(ops.squeeze(each, 0) for each in made) if isinstance(made, tuple) else ops.squeeze(made, 0)
 
 
-def max_pool3d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The greatest element of each window of (N, C, D, H, W), and with return_indices its flat place."""
+def max_pool(x, axes, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
+    """The greatest element of each window of the last `axes` axes, and its flat place (int64)."""
 
     def pool(each):
         windows = Windows(each.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
         made = max_pool_nd(each, windows, return_indices)
         return (made[0], ops.cast(made[1], muster.int64)) if return_indices else made
 
-    return _pooled(x, 3, pool)
+    return _pooled(x, axes, pool)
+
+
+def max_pool3d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """The greatest element of each window of (N, C, D, H, W), and with return_indices its flat place."""
+    return max_pool(x, 3, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d_with_indices(
     x, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False
 ):
     """The greatest element of each window of (N, C, H, W), and with return_indices its flat place."""
-
-    def pool(each):
-        windows = Windows(each.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
-        made = max_pool_nd(each, windows, return_indices)
-        return (made[0], ops.cast(made[1], muster.int64)) if return_indices else made
-
-    return _pooled(x, 2, pool)
+    return max_pool(x, 2, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def avg_pool1d(input_x, kernel_size=1, stride=1, padding=0, ceil_mode=False, count_include_pad=True):

@@ -22,6 +22,11 @@ namespace {
 using graph::Parameter;
 using graph::ParameterPtr;
 
+// Python's objects of a parameter come and go: this one tells whether the parameter itself is still there.
+struct ParameterWatch {
+  std::weak_ptr<Parameter> parameter;
+};
+
 std::unordered_map<const Parameter*, PythonParameter*>& objects() { return process().parameters; }
 
 // Python's numbers, numpy.float64 among them, are int32 and float32 in a parameter; others have a dtype.
@@ -134,6 +139,9 @@ std::vector<ParameterPtr> parameters_from(nb::handle iterable, const std::string
 }
 
 void bind_parameter(nb::module_& core) {
+  nb::class_<ParameterWatch>(core, "_ParameterWatch").def_prop_ro("is_alive", [](const ParameterWatch& self) {
+    return !self.parameter.expired();
+  });
   nb::class_<PythonParameter, graph::Value>(core, "Parameter",
                                             "A named tensor that outlives the calls and is updated in place: "
                                             "a weight, or the state of an optimizer.")
@@ -188,6 +196,9 @@ void bind_parameter(nb::module_& core) {
           "_address",
           [](const PythonParameter& self) { return reinterpret_cast<std::intptr_t>(self.parameter().get()); },
           "The same for all objects of one parameter (muster/_copies.py).")
+      .def(
+          "_watch", [](const PythonParameter& self) { return ParameterWatch{self.parameter()}; },
+          "Tells whether the parameter is still there (mindspore/_tensors.py).")
       .def("__reduce__",
            [](const PythonParameter& self) {
              const graph::Value value(elements_of(self).clone());

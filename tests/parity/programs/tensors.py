@@ -327,5 +327,10 @@ def objects():
     yield from table("objects")
 
 
+def arguments():
+    """Settings and arguments that docstring examples of MindSpore give."""
+    yield from table("arguments")
+
+
 def primitives():
     yield from table("primitives")

@@ -66,7 +66,12 @@ class LRScheduler:
     def step(self, epoch=None) -> None:
         """Sets the rates of the next epoch, or of `epoch`."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        self._set(self.get_lr())
+        factor = None if epoch is None else self._factor_at(epoch)
+        self._set(self.get_lr() if factor is None else [rate * factor for rate in self.base_lrs])
+
+    def _factor_at(self, epoch):
+        """By how much the first rates are multiplied at an epoch; None where get_lr() tells it for any."""
+        return None
 
     def _set(self, rates):
         rates = [rate_of(rate) for rate in rates]
@@ -86,6 +91,9 @@ class StepLR(LRScheduler):
         turn = self.last_epoch and self.last_epoch % self.step_size == 0
         return [rate * self.gamma if turn else rate for rate in self._rates()]
 
+    def _factor_at(self, epoch):
+        return self.gamma ** (epoch // self.step_size)
+
 
 class MultiStepLR(LRScheduler):
     """The rate times gamma at each of the milestones."""
@@ -98,6 +106,9 @@ class MultiStepLR(LRScheduler):
         factor = self.gamma ** self.milestones[self.last_epoch]
         return [rate * factor for rate in self._rates()]
 
+    def _factor_at(self, epoch):
+        return self.gamma ** bisect.bisect_right(sorted(self.milestones.elements()), epoch)
+
 
 class ExponentialLR(LRScheduler):
     """The rate times gamma each epoch."""
@@ -108,6 +119,9 @@ class ExponentialLR(LRScheduler):
 
     def get_lr(self):
         return [rate * self.gamma if self.last_epoch else rate for rate in self._rates()]
+
+    def _factor_at(self, epoch):
+        return self.gamma**epoch
 
 
 class ConstantLR(LRScheduler):
@@ -124,6 +138,9 @@ class ConstantLR(LRScheduler):
         if self.last_epoch == 0:
             return [rate * self.factor for rate in rates]
         return [rate / self.factor if self.last_epoch == self.total_iters else rate for rate in rates]
+
+    def _factor_at(self, epoch):
+        return self.factor if epoch < self.total_iters else 1.0
 
 
 class LinearLR(LRScheduler):

@@ -32,6 +32,7 @@ class Optimizer(Cell):
         self.__dict__["defaults"] = dict(defaults)
         self.__dict__["param_groups"] = []
         self.__dict__["state"] = {}
+        self.__dict__["group_start_id"] = [0]
         self.step = muster.Parameter(muster.Tensor(0, muster.int32), name="state_step", requires_grad=False)
         for group in groups:
             self.add_param_group(group)
@@ -52,6 +53,7 @@ class Optimizer(Cell):
             muster.Tensor(rate, muster.float32), name=f"learning_rate_group_{number}", requires_grad=False
         )
         self.param_groups.append(group)
+        self.group_start_id.append(self.group_start_id[-1] + len(group["params"]))
         for each in group["params"]:
             self.state[id(each)] = {
                 name: muster.Parameter(

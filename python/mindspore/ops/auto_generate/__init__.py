@@ -14,7 +14,8 @@ def named_like(module: str, *endings: str):
         from mindspore.ops import _gradient_primitives
 
         plain = next((name.removesuffix(each) for each in endings if name.endswith(each)), name)
-        for place in (ops, ops.operations, _gradient_primitives, mint, mint.nn.functional):
+        places = (mint,) if name.endswith("_ext_view") else ()  # a view has mint's arguments
+        for place in (*places, ops, ops.operations, _gradient_primitives, mint, mint.nn.functional):
             found = getattr(place, plain, None)
             if found is not None:
                 return found
@@ -24,4 +25,4 @@ def named_like(module: str, *endings: str):
 
 
 __all__: list = []
-__getattr__ = named_like(__name__, "_ext_op", "_op", "_impl")
+__getattr__ = named_like(__name__, "_ext_op", "_op", "_impl", "_ext_view")

@@ -41,8 +41,8 @@ def save_checkpoint(
     if choice_func is not None:
         items = {name: value for name, value in items.items() if choice_func(name)}
     name = str(ckpt_file_name)
-    suffix = "." + format
-    muster.save_checkpoint({**items, **(append_dict or {})}, name if name.endswith(suffix) else name + suffix)
+    name = name if name.endswith(format) else f"{name}.{format}"
+    muster.save_checkpoint({**items, **(append_dict or {})}, name)
 
 
 def load_checkpoint(

@@ -1,0 +1,11 @@
+"""mindspore.ops.functional_overload: functions of mindspore.mint by another path."""
+
+from mindspore import _names
+
+_OF_MINT = """
+    add addcdiv any bitwise_not clamp div divide einsum empty empty_like floor_divide fmod index_add
+    lerp max min nansum remainder repeat_interleave sub where xlogy
+"""
+_HOLDERS = dict.fromkeys(_OF_MINT.split(), "mindspore.mint")
+__all__ = sorted(_HOLDERS)
+__getattr__ = _names.missing(__name__, holders=_HOLDERS)
