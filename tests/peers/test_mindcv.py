@@ -36,6 +36,7 @@ def models():
 
 
 def run(python, name, side, peer, moves=0, **variables):
+    CACHE.mkdir(parents=True, exist_ok=True)
     mode = "eager" if peer == "mindspore" else "graph"
     done = subprocess.run(
         [python, str(SCRIPT), name, side, str(CACHE), peer, mode, str(moves)],
