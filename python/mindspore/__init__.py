@@ -11,7 +11,7 @@ from mindspore import _members, _names, amp, common, communication, context, dat
 from mindspore import _optimizers as _optimizers
 from mindspore import _primitives as _primitives
 from mindspore import _tensors as _tensors
-from mindspore._gradient import grad, jvp, value_and_grad, vjp
+from mindspore._gradient import grad, jacfwd, jacrev, jvp, value_and_grad, vjp
 from mindspore._jit import JitConfig, jit, jit_class, lazy_inline, mutable
 from mindspore._misc import _no_grad as _no_grad
 from mindspore._misc import (
@@ -131,6 +131,8 @@ __all__ = [
     "intp",
     "is_tensor",
     "issubclass_",
+    "jacfwd",
+    "jacrev",
     "jit",
     "jit_class",
     "jvp",

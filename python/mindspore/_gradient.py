@@ -1,6 +1,9 @@
 """Functions of gradients with MindSpore's signatures."""
 
 import functools
+import math
+
+import numpy
 
 import muster
 from muster import ops
@@ -144,6 +147,48 @@ def jvp(fn, inputs, v, has_aux=False):
     moved = inner(flows, inputs)
     moved = moved[0] if is_one else moved
     return (first, moved, *results[1:]) if has_aux else (results, moved)
+
+
+def jacrev(fn, grad_position=0, has_aux=False):
+    """A function that gives the Jacobian of fn: of the shape of the result, then of the input.
+
+    A row for each element of a result, one gradient after the other. With a tuple of positions it is a tuple
+    with a Jacobian for each input, of several results a tuple of those. With `has_aux` it is
+    (Jacobian, results behind the first).
+    """
+    positions = (grad_position,) if isinstance(grad_position, int) else tuple(grad_position)
+
+    def of_result(at):
+        def weighed(flow, *args):
+            results = fn(*args)
+            return ops.reduce_sum(ops.mul(results if at is None else results[at], flow))
+
+        return muster.value_and_grad(weighed, tuple(1 + place for place in positions))
+
+    def rows(args, result, at):
+        gradients, size = of_result(at), math.prod(result.shape)
+        flows = numpy.eye(size, dtype=numpy.float32).reshape(size, *result.shape)
+        found = [gradients(ops.cast(muster.Tensor(flow), result.dtype), *args)[1] for flow in flows]
+        jacobians = tuple(
+            ops.reshape(ops.stack(list(parts)), (*result.shape, *args[place].shape))
+            for place, parts in zip(positions, zip(*found, strict=True), strict=True)
+        )
+        return jacobians[0] if isinstance(grad_position, int) else jacobians
+
+    def jacobian(*args):
+        results = fn(*args)
+        if has_aux:
+            return rows(args, results[0], 0), results[1] if len(results) == 2 else tuple(results[1:])
+        if isinstance(results, tuple):
+            return tuple(rows(args, result, at) for at, result in enumerate(results))
+        return rows(args, results, None)
+
+    return jacobian
+
+
+def jacfwd(fn, grad_position=0, has_aux=False):
+    """What jacrev() gives, made as it makes it: a column for each input would cost two gradients here."""
+    return jacrev(fn, grad_position, has_aux)
 
 
 class GradOperation:

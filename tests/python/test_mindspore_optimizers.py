@@ -57,6 +57,76 @@ for mode in (ms.GRAPH_MODE, ms.PYNATIVE_MODE):
 """)
 
 
+def test_an_optimizer_of_a_script_maps_over_its_moments_as_in_mindspore(run_with_mindspore):
+    """Losses of MindSpore 2.7.0."""
+    run_with_mindspore("""
+import numpy as np
+from mindspore import nn
+from mindspore.ops import composite as C, functional as F
+
+rng = np.random.RandomState(1)
+update = C.MultitypeFuncGraph("update")
+
+@update.register("Tensor", "Tensor", "Tensor", "Tensor", "Tensor")
+def _update(rate, beta, parameter, moment, gradient):
+    moved = beta * moment + (1 - beta) * ops.sign(gradient)
+    stored = F.assign(moment, moved)
+    return F.depend(F.assign(parameter, parameter - rate * moved), stored)
+
+class Signum(nn.Optimizer):
+    def __init__(self, params):
+        super().__init__(0.01, params, 0.01)
+        self.moments = self.parameters.clone(prefix="moment", init="zeros")
+        self.beta = Tensor(0.9, ms.float32)
+        self.hyper_map = C.HyperMap()
+
+    def construct(self, gradients):
+        gradients = self.scale_grad(self.decay_weight(gradients))
+        partial = F.partial(update, self.get_lr(), self.beta)
+        return self.hyper_map(partial, self.parameters, self.moments, gradients)
+
+def dense(inputs, outputs):
+    weight = Tensor((rng.randn(outputs, inputs) * 0.2).astype(np.float32))
+    return nn.Dense(inputs, outputs, weight_init=weight, bias_init="zeros")
+
+net = nn.SequentialCell(dense(6, 12), nn.Tanh(), dense(12, 1))
+step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), Signum(net.trainable_params()))
+losses = []
+for _ in range(20):
+    x = rng.randn(16, 6).astype(np.float32)
+    losses.append(float(step(Tensor(x), Tensor(np.sin(x.sum(1, keepdims=True)).astype(np.float32)))))
+assert np.allclose(losses[4::5], [0.7352794, 0.6079081, 0.5174813, 0.5259998], rtol=1e-5), losses
+""")
+
+
+def test_jacobians_and_directions_are_those_of_the_formulas(run_with_mindspore):
+    run_with_mindspore("""
+import numpy as np
+
+x, w = (Tensor(np.random.RandomState(0).randn(*s).astype(np.float32)) for s in ((2, 3), (3, 2)))
+def two(a, b):
+    return ops.matmul(a, b), (a * a).sum()
+def sines(a):
+    return ops.sin(a).sum()
+def aside(a):
+    return a ** 2, a + 1
+def near(a, b):
+    return np.allclose(a.asnumpy(), b, rtol=1e-5, atol=1e-6)
+
+for jacobian in (ms.jacrev, ms.jacfwd):
+    (by_x, by_w), (square, none) = jacobian(two, (0, 1))(x, w)
+    assert near(by_x, np.einsum("ik,lj->ijkl", np.eye(2), w.asnumpy()))
+    assert near(by_w, np.einsum("il,jk->ijlk", x.asnumpy(), np.eye(2)))
+    assert near(square, 2 * x.asnumpy()) and near(none, np.zeros((3, 2)))
+    hessian = jacobian(ms.jacrev(sines))(x).reshape(6, 6)
+    assert near(hessian, np.diag(-np.sin(x.asnumpy().ravel())))
+    made, other = jacobian(aside, has_aux=True)(x)
+    assert near(made.reshape(6, 6), np.diag(2 * x.asnumpy().ravel())) and near(other, x.asnumpy() + 1)
+_, (moved, change) = ms.jvp(two, (x, w), (x, w))
+assert near(moved, 2 * x.asnumpy() @ w.asnumpy()) and near(change, 2 * (x.asnumpy() ** 2).sum())
+""")
+
+
 def test_arguments_that_have_no_meaning_are_refused(run_with_mindspore):
     run_with_mindspore("""
 def refused(kind, make):

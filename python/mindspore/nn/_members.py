@@ -38,6 +38,16 @@ def _filter(self) -> tuple:
     return (True,) * len(self.parameters)
 
 
+class _Preset:
+    """An attribute that is there at once and that a script may write, as optimizers of users do."""
+
+    def __init__(self, value):
+        self._value = value
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else self._value(instance)
+
+
 _MEMBERS = {
     "target": property(lambda self: "CPU", _set_target),
     "_set_base_target": _set_target,
@@ -47,14 +57,14 @@ _MEMBERS = {
     "is_group_lr": property(_is_group_lr),
     "dynamic_lr": property(_dynamic_lr),
     "_is_dynamic_lr_or_weight_decay": _dynamic_lr,
-    "optim_filter": property(_filter),
-    "use_parallel": property(lambda self: False),
+    "optim_filter": _Preset(_filter),
+    "use_parallel": _Preset(lambda self: False),
     "reciprocal_scale": property(lambda self: 1 / self.loss_scale),
-    "map_": property(lambda self: Map()),
-    "hyper_map": property(lambda self: HyperMap()),
-    "map_reverse": property(lambda self: HyperMap(reverse=True)),
-    "assignadd": property(lambda self: _assign_add),
-    "global_step_increase_tensor": property(lambda self: muster.Tensor(1, muster.int32)),
+    "map_": _Preset(lambda self: Map()),
+    "hyper_map": _Preset(lambda self: HyperMap()),
+    "map_reverse": _Preset(lambda self: HyperMap(reverse=True)),
+    "assignadd": _Preset(lambda self: _assign_add),
+    "global_step_increase_tensor": _Preset(lambda self: muster.Tensor(1, muster.int32)),
     "broadcast_params": _as_they_are,
     "flatten_gradients": _as_they_are,
     "_grad_sparse_indices_deduplicate": _as_they_are,

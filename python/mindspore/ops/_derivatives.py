@@ -1,6 +1,7 @@
 """mindspore.ops: products with Jacobians, and Jacobians."""
 
 import muster
+from mindspore._gradient import jacfwd, jacrev
 from muster import ops
 
 
@@ -43,29 +44,6 @@ def vjp(fn, *inputs, weights=None, has_aux=False):
     if has_aux:
         return results[0], pulled, tuple(results[1:])
     return results, pulled
-
-
-def jacrev(fn, grad_position=0, has_aux=False):
-    """A function that gives the Jacobian of fn: (shape of the result, shape of the input)."""
-
-    def jacobian(*inputs):
-        made = fn(*inputs)
-        result = made[0] if has_aux else made
-        rows = []
-        for at in range(result.size):
-            flow = ops.reshape(ops.cast(ops.equal(ops.arange(result.size), at), result.dtype), result.shape)
-            rows.append(_several(_weighed(fn, grad_position, inputs, (flow,), has_aux)))
-        found = tuple(
-            ops.reshape(ops.stack(column, 0), (*result.shape, *column[0].shape))
-            for column in zip(*rows, strict=True)
-        )
-        found = found[0] if isinstance(grad_position, int) else found
-        return (found, tuple(made[1:])) if has_aux else found
-
-    return jacobian
-
-
-jacfwd = jacrev
 
 
 def jvp(fn, inputs, v, has_aux=False):
