@@ -138,5 +138,23 @@ TEST(Matmul, APositiveInfinityAndNaNComeThrough) {
   }
 }
 
+// Wider than a block of columns, and divided by columns among threads: each part adds the bias of its own.
+TEST(Matmul, EveryBlockOfColumnsGetsItsOwnBias) {
+  const MatmulSize size{.m = 70, .n = 2100, .k = 40, .transpose_b = true};
+  const Problem problem{.size = size,
+                        .a = numbers(5, 1, size.m * size.k),
+                        .b = numbers(5, 2, size.k * size.n),
+                        .bias = numbers(5, 3, size.n)};
+  const std::vector<float> wanted = run(problem, matmul_reference<float>, 1);
+  for (const MatmulKernel& kernel : matmul_kernels()) {
+    if (!kernel.usable(size)) continue;
+    for (const int threads : {1, 3}) {
+      const std::vector<float> got = run(problem, kernel, threads);
+      for (std::size_t i = 0; i < wanted.size(); ++i)
+        ASSERT_NEAR(got[i], wanted[i], 1e-4) << kernel.name << ", " << threads << " threads, element " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace muster::kernels
