@@ -57,11 +57,14 @@ class Matcher {
     last_ = &last;
     if (!exchanges_heads(last)) return std::nullopt;
     ValueId y = last.inputs[0];
-    const Node* attention = maker(y, "scaled_dot_product_attention");
-    if (attention == nullptr || y != last.inputs[0] || attention->attributes.get("rows_first", false))
-      return std::nullopt;
-    Node made = *attention;
-    for (std::size_t i = 0; i < 3; ++i) {
+    std::optional<Node> found;
+    keys_are_rows_ = false;
+    if (const Node* attention = maker(y, "scaled_dot_product_attention")) found = *attention;
+    if (const Node* product = maker(y, "batch_matmul")) found = parts(*product);
+    if (!found || y != last.inputs[0] || found->attributes.get("rows_first", false)) return std::nullopt;
+    Node made = *found;
+    for (const std::size_t i : {0, 1, 2}) {
+      if (i == 1 && keys_are_rows_) continue;
       const ValueId id = made.inputs[i];
       if (wanted_[id] || !uses_.maker[id]) return std::nullopt;
       const Node& node = graph_.nodes[*uses_.maker[id]];
@@ -73,8 +76,17 @@ class Matcher {
     return made;
   }
 
-  // The attention that the product `last` ends.
+  // The attention that the product `last` ends, with heads first.
   std::optional<Node> attention(const Node& last) {
+    std::optional<Node> made = parts(last);
+    return keys_are_rows_ ? std::nullopt : made;
+  }
+
+ private:
+  // Of the product `last`. Where one transpose (0, 2, 3, 1) makes heads of the keys and turns them, k is what
+  // it takes, with rows first.
+  std::optional<Node> parts(const Node& last) {
+    keys_are_rows_ = false;
     last_ = &last;
     made_ = {.op = find_op("scaled_dot_product_attention"),
              .inputs = {},
@@ -99,7 +111,6 @@ class Matcher {
     return through_products(softmax->inputs[0], last.inputs[1]);
   }
 
- private:
   static bool is(const Node& node, std::string_view name) { return node.op->name == name; }
   static bool exchanges_heads(const Node& node) {
     return is(node, "transpose") &&
@@ -170,20 +181,24 @@ class Matcher {
   bool is_number(ValueId id) const { return graph_.values[id].shape.elements() == 1; }
 
   // k itself, where the product takes its transpose.
-  std::optional<ValueId> keys(const Node& products) const {
+  std::optional<ValueId> keys(const Node& products) {
     const ValueId right = products.inputs[1];
     if (transposes(products, "b")) return right;
     if (!uses_.maker[right]) return std::nullopt;
     const Node& node = graph_.nodes[*uses_.maker[right]];
     const auto perm = node.attributes.get("perm", std::vector<std::int64_t>{});
+    keys_are_rows_ = is(node, "transpose") && perm == std::vector<std::int64_t>{0, 2, 3, 1};
     const bool swaps = is(node, "transpose") && perm == std::vector<std::int64_t>{0, 1, 3, 2};
-    return swaps && node.placement == last_->placement ? std::optional(node.inputs[0]) : std::nullopt;
+    if (wanted_[right]) return std::nullopt;
+    return (swaps || keys_are_rows_) && node.placement == last_->placement ? std::optional(node.inputs[0])
+                                                                           : std::nullopt;
   }
 
   // Whether the op takes these and gives what the product gave: nothing was broadcast, say.
   bool is_alike() const {
     std::vector<TensorType> types;
     for (const ValueId id : made_.inputs) types.push_back(graph_.values[id]);
+    if (Shape& k = types[1].shape; keys_are_rows_ && k.rank() == 4) k = {k[0], k[2], k[1], k[3]};
     if (types[0].shape.rank() != 4 || types[1].shape.rank() != 4 || types[2].shape.rank() != 4 ||
         types[0].shape[1] != types[1].shape[1])
       return false;
@@ -193,9 +208,10 @@ class Matcher {
 
   const Graph& graph_;
   Uses uses_;
-  std::vector<bool> varies_;   // with what gradients are taken for
-  std::vector<bool> depends_;  // on inputs or parameters
-  std::vector<bool> wanted_;   // by others than nodes
+  std::vector<bool> varies_;    // with what gradients are taken for
+  std::vector<bool> depends_;   // on inputs or parameters
+  std::vector<bool> wanted_;    // by others than nodes
+  bool keys_are_rows_ = false;  // of the node that is made
   const Node* last_ = nullptr;
   Node made_;
 };
@@ -222,8 +238,10 @@ bool has(const Graph& graph, std::string_view op) {
 }  // namespace
 
 void fuse_attention(Graph& graph, std::span<const ValueId> wrt) {
-  if (has(graph, "softmax")) write_over(graph, wrt, &Matcher::attention);
-  if (has(graph, "scaled_dot_product_attention")) write_over(graph, wrt, &Matcher::attention_of_rows);
+  const bool has_softmax = has(graph, "softmax");
+  if (has_softmax) write_over(graph, wrt, &Matcher::attention);
+  if (has_softmax || has(graph, "scaled_dot_product_attention"))
+    write_over(graph, wrt, &Matcher::attention_of_rows);
 }
 
 }  // namespace muster::graph

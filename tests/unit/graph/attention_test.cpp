@@ -194,6 +194,36 @@ TEST_P(WrittenAttention, ReadsAndWritesRowsOfProjectionsWhereHeadsAreExchangedAr
       EXPECT_NEAR((*found)[i].data<double>()[j], (*expected)[i].data<double>()[j], 1e-12) << "result " << i;
 }
 
+// Keys that one transpose makes heads of and turns: (samples, heads, depth, keys).
+Value attention_by_one_transpose(std::span<const Value> in, bool looks_at_scores) {
+  const Value turned = apply("transpose", {in[1]}, {{"perm", std::vector<std::int64_t>{0, 2, 3, 1}}});
+  const Value s = apply("mul", {apply("batch_matmul", {exchanged(in[0]), turned}), number(0.4)});
+  const Value y = weighted(exchanged(apply("batch_matmul", {apply("softmax", {s}), exchanged(in[2])})));
+  if (!looks_at_scores) return y;
+  return apply("add", {y, apply("mul", {apply("reduce_sum", {s}), number(0)})});
+}
+
+TEST(Attention, BecomesOneOpWhereOneTransposeTurnsTheKeys) {
+  const std::vector<Tensor> given = {numbers({2, 4, 2, 3}, 0), numbers({2, 5, 2, 3}, 1),
+                                     numbers({2, 5, 2, 2}, 2)};
+  const auto of = [](bool looks_at_scores) {
+    return value_and_grad(
+        "attention",
+        [=](std::span<const Value> in) -> Values { return attention_by_one_transpose(in, looks_at_scores); },
+        {.positions = {0, 1, 2}});
+  };
+  const auto fused = of(false), several = of(true);
+  const auto found = fused->call(given, {}, {}), expected = several->call(given, {}, {});
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_TRUE(expected) << expected.error().message;
+  EXPECT_THAT(ops_of(*fused), Contains("scaled_dot_product_attention_grad"));
+  EXPECT_THAT(ops_of(*fused), Not(Contains("transpose")));
+  EXPECT_THAT(ops_of(*several), Contains("softmax"));
+  for (std::size_t i = 0; i < found->size(); ++i)
+    for (std::int64_t j = 0; j < (*found)[i].elements(); ++j)
+      EXPECT_NEAR((*found)[i].data<double>()[j], (*expected)[i].data<double>()[j], 1e-12) << "result " << i;
+}
+
 TEST(Attention, KeepsHeadsFirstWhereTheyAreLookedAt) {
   const auto function =
       value_and_grad("attention",
