@@ -125,6 +125,10 @@ def prepare(options: argparse.Namespace) -> None:
     """Learns pairs of bytes from the text and writes it as numbers, a piece at a time."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+    if options.words > 1 << 16:
+        raise SystemExit(
+            f"gpt.py prepare: --words {options.words}: a token takes two bytes, so 65536 at most"
+        )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -134,8 +138,8 @@ def prepare(options: argparse.Namespace) -> None:
     tokenizer.save("tokenizer.json")
     count = 0
     with open(options.text, encoding="utf-8", newline="") as text, open("tokens.bin", "wb") as tokens:
-        while lines := "".join(text.readlines(1 << 20)):
-            ids = tokenizer.encode(lines).ids
+        while piece := text.read(1 << 20):
+            ids = tokenizer.encode(piece).ids
             numpy.array(ids, numpy.uint16).tofile(tokens)
             count += len(ids)
     print(f"{options.text}: {count} tokens of {tokenizer.get_vocab_size()} words")

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -89,6 +90,10 @@ class TokenSource final : public Source {
       MUSTER_TRY_VOID(
           file_->read(rows[k] * window_ * width, bytes.data(), static_cast<std::int64_t>(bytes.size())));
       cast_elements(bytes.data(), dtype_, reinterpret_cast<std::byte*>(tokens.data()), DType::int32, count);
+      if (const auto least = std::min_element(tokens.begin(), tokens.end()); *least < 0)
+        return fail(Code::corrupt,
+                    fmt::format("'{}': token {} is {} as int32: ids are 0 to 2147483647", file_->path(),
+                                rows[k] * window_ + (least - tokens.begin()), *least));
       for (std::size_t column = 0; column < 2; ++column)
         std::memcpy(values[column].data<std::int32_t>() + static_cast<std::int64_t>(k) * window_,
                     tokens.data() + column, static_cast<std::size_t>(window_) * sizeof(std::int32_t));

@@ -3,8 +3,6 @@
 import functools
 import math
 
-import numpy
-
 import muster
 from muster import ops
 
@@ -167,6 +165,8 @@ def jacrev(fn, grad_position=0, has_aux=False):
 
     def rows(args, result, at):
         gradients, size = of_result(at), math.prod(result.shape)
+        import numpy  # costs more to load than the rest of mindspore's names together
+
         flows = numpy.eye(size, dtype=numpy.float32).reshape(size, *result.shape)
         found = [gradients(ops.cast(muster.Tensor(flow), result.dtype), *args)[1] for flow in flows]
         jacobians = tuple(

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -93,6 +94,31 @@ TEST_F(TokenFile, AFileThatBecameShorterIsNamed) {
   for (int row = 0; row < 11 && said == "no error"; ++row)
     if (const auto item = iterator->next(); !item) said = item.error().message;
   EXPECT_THAT(said, HasSubstr("ends at byte 50: it had 100 bytes"));
+}
+
+TEST_F(TokenFile, AnIdBeyondInt32IsNamed) {
+  auto ids = counted<std::uint32_t>(11);
+  ids[4] = 1U << 31;
+  write(ids);
+  auto iterator = token_file({.file = path_, .window = 5, .dtype = DType::uint32}).iterate({});
+  std::string said = "no error";
+  for (int row = 0; row < 2 && said == "no error"; ++row)
+    if (const auto item = iterator->next(); !item) said = item.error().message;
+  EXPECT_THAT(said, HasSubstr("token 4 is -2147483648 as int32"));
+}
+
+TEST_F(TokenFile, ShardsShareOutTheShuffledWindows) {
+  write(counted<std::uint8_t>(31));
+  std::vector<std::int32_t> seen;
+  for (std::int64_t shard = 0; shard < 2; ++shard)
+    for (const auto& item : items_of(token_file({.file = path_,
+                            .window = 3,
+                            .dtype = DType::uint8,
+                            .rows = {.num_shards = 2, .shard_id = shard}})))
+      seen.push_back(ids_of(item[0])[0]);
+  EXPECT_FALSE(std::is_sorted(seen.begin(), seen.end()));
+  std::sort(seen.begin(), seen.end());
+  EXPECT_THAT(seen, ElementsAre(0, 21, 42, 63, 84, 105, 126, 147, 168, 189));
 }
 
 TEST(TinyText, IsEveryTextOfTheFolderOnce) {
