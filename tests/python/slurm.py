@@ -100,7 +100,9 @@ class Slurm:
     """Runs commands where Slurm is."""
 
     def __init__(self, init, configuration):
-        self._inside = ["nsenter", f"--target={init}", "--mount", "--net", "--pid", "--wd=."]
+        # With its root: where the tests run in a chroot, the namespace alone would lead out of it.
+        kinds = ("--mount", "--root", "--net", "--pid")
+        self._inside = ["nsenter", f"--target={init}", *kinds, "--wd=."]
         self._variables = {"SLURM_CONF": str(configuration)}
 
     def start(self, command, folder, environment, **options):
