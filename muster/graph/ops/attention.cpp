@@ -503,13 +503,11 @@ std::vector<Op> rows() {
            "input, broadcasts to (samples, heads, queries, keys): bool, true where a query sees a key, or of "
            "the dtype of q and added. With `is_causal` query i sees keys 0 to i. A query that a bool mask "
            "lets see no key gives zeros, unless with `fills_where`, a truth value, the next input is the "
-           "number "
-           "that products become where the mask has it. With `rows_first` q, k, v and y have rows before "
-           "heads. `keep_prob` "
-           "below 1 drops elements of the softmax, the same that "
-           "the op dropout drops for `stream` and `part`. float32 or float64; bfloat16 and float16 compute "
-           "in float32. Source: Vaswani et al., Attention is all you need, 2017; Dao et al., FlashAttention, "
-           "arXiv 2205.14135.",
+           "number that products become where the mask has it. With `rows_first` q, k, v and y have rows "
+           "before heads. `keep_prob` below 1 drops elements of the softmax, the same that the op dropout "
+           "drops for `stream` and `part`. float32 or float64; bfloat16 and float16 compute in float32. "
+           "Source: Vaswani et al., Attention is all you need, 2017; Dao et al., FlashAttention, arXiv "
+           "2205.14135.",
        .inputs_min = 3,
        .inputs_max = 6,
        .infer = infer,
