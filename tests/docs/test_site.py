@@ -61,6 +61,14 @@ bool operator==(const Plant& left, const Plant& right);
 """
 
 
+def test_a_page_of_the_site_has_every_section_of_its_source():
+    files = make_site.page_files()
+    for file in files:
+        headings = [line for line in file.read_text().splitlines() if line.startswith("## ")]
+        staged = make_site.stage_page(file, set(files)).splitlines()
+        assert [line for line in headings if line not in staged] == [], file
+
+
 def test_each_declaration_of_a_header_is_found_with_its_words():
     found = list(cpp_pages.declarations(HEADER))
     names = ["Plant", "Plants", "water", "water", "Options", "plants_max", "operator=="]

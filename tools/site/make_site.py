@@ -92,7 +92,7 @@ def stage_page(file: Path, pages: set[Path]) -> str:
             shutil.copyfile(target, copy)
         return match[0]
 
-    text = re.sub(r"<!-- .*? -->\n*", "", file.read_text(), flags=re.DOTALL)
+    text = re.sub(r"<!-- .*?-->\n*", "", file.read_text(), flags=re.DOTALL)
     if file.parent == ROOT / "docs/reference":
         text = text.replace("```python\n", "```{code-block} python\n:class: signature\n\n")
     return LINK.sub(linked, text)
