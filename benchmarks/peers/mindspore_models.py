@@ -17,6 +17,7 @@ os.environ["OMP_NUM_THREADS"] = str(threads)
 import mindspore as ms  # noqa: E402
 import numpy as np  # noqa: E402
 from mindspore import Parameter, Tensor, nn, ops  # noqa: E402
+from model_sizes import EFFICIENTNET, MOBILENET, TOKENS  # noqa: E402
 
 try:
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU", runtime_num_threads=threads)
@@ -208,12 +209,6 @@ class Inverted(nn.Cell):
         return x + self.path(x) if self.same else self.path(x)
 
 
-MOBILENET = ((1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 32, 3, 2, 3), (6, 64, 4, 2, 3), (6, 96, 3, 1, 3),
-             (6, 160, 3, 2, 3), (6, 320, 1, 1, 3))  # fmt: skip
-EFFICIENTNET = ((1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5),
-                (6, 192, 4, 2, 5), (6, 320, 1, 1, 3))  # fmt: skip
-
-
 class Pooled(nn.Cell):
     """The mean over an image."""
 
@@ -279,13 +274,6 @@ MODELS = {
     "mobilenet_v2": lambda: inverted_net(MOBILENET, nn.ReLU6, False),
     "efficientnet_b0": lambda: inverted_net(EFFICIENTNET, nn.SiLU, True),
     "convnext_t": convnext,
-}
-TOKENS = {
-    "gpt_small": (65, 64),
-    "gpt": (65, 256),
-    "bert": (30522, 128),
-    "llama": (4096, 1024),
-    "lstm": (10000, 128),
 }
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 
 import torch
+from model_sizes import EFFICIENTNET, MOBILENET, TOKENS
 from torch import nn
 from torch.nn import functional as f
 from torch.utils.flop_counter import FlopCounterMode
@@ -179,12 +180,6 @@ class Inverted(nn.Module):
         return x + self.path(x) if self.same else self.path(x)
 
 
-MOBILENET = ((1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 32, 3, 2, 3), (6, 64, 4, 2, 3), (6, 96, 3, 1, 3),
-             (6, 160, 3, 2, 3), (6, 320, 1, 1, 3))  # fmt: skip
-EFFICIENTNET = ((1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5),
-                (6, 192, 4, 2, 5), (6, 320, 1, 1, 3))  # fmt: skip
-
-
 def inverted_net(stages, act, squeeze):
     layers, channels_in = conv(3, 32, 3, 2, act=act), 32
     for expand, channels, count, stride, kernel in stages:
@@ -241,13 +236,6 @@ MODELS = {
     "mobilenet_v2": lambda: inverted_net(MOBILENET, nn.ReLU6, False),
     "efficientnet_b0": lambda: inverted_net(EFFICIENTNET, nn.SiLU, True),
     "convnext_t": convnext,
-}
-TOKENS = {
-    "gpt_small": (65, 64),
-    "gpt": (65, 256),
-    "bert": (30522, 128),
-    "llama": (4096, 1024),
-    "lstm": (10000, 128),
 }
 
 

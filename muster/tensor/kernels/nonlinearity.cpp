@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "muster/tensor/kernels/bfloat16_loops.h"
+#include "muster/tensor/kernels/elementwise.h"
 #include "muster/tensor/kernels/elementwise_loops.h"
 #include "muster/tensor/kernels/types.h"
 #include "muster/tensor/kernels/vector_math.h"
@@ -125,17 +126,10 @@ constexpr std::int64_t tile = 2048;
 bool has_16_bits(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::float16; }
 
 void widen(DType dtype, const void* x, std::int64_t begin, std::int64_t count, float* to) {
-  if (dtype == DType::bfloat16)
-    bfloat16_loops().widen(static_cast<const bfloat16*>(x) + begin, to, count);
-  else
-    bfloat16_loops().widen_float16(static_cast<const float16*>(x) + begin, to, count);
+  cast(static_cast<const std::uint16_t*>(x) + begin, dtype, to, DType::float32, count);
 }
-
 void round(DType dtype, const float* x, std::int64_t count, void* to, std::int64_t begin) {
-  if (dtype == DType::bfloat16)
-    bfloat16_loops().round(x, static_cast<bfloat16*>(to) + begin, count);
-  else
-    bfloat16_loops().round_float16(x, static_cast<float16*>(to) + begin, count);
+  cast(x, DType::float32, static_cast<std::uint16_t*>(to) + begin, dtype, count);
 }
 
 // Calls body(begin, count) for all tiles.

@@ -16,15 +16,11 @@ using Tag = dnnl::memory::format_tag;
 
 constexpr std::int64_t kernel_width_max = 32;
 
-struct DepthwiseSize {
-  std::int64_t in_height = 0, in_width = 0;
-  std::int64_t out_height = 0, out_width = 0;
-  std::int64_t kernel_height = 0, kernel_width = 0;
-  std::int64_t stride_height = 0, stride_width = 0;
-  std::int64_t dilation_height = 0, dilation_width = 0;
-  std::int64_t pad_top = 0, pad_left = 0;
-  std::int64_t padded_height = 0, padded_width = 0;
-};
+using kernels::Conv2dSize;
+
+// Of an image with its borders.
+std::int64_t padded_width(const Conv2dSize& s) { return s.in_width + s.pad_left + s.pad_right; }
+std::int64_t padded_height(const Conv2dSize& s) { return s.in_height + s.pad_top + s.pad_bottom; }
 
 #if defined(__x86_64__)
 namespace avx512 {
@@ -41,8 +37,7 @@ namespace avx2 {
 #endif
 
 // One sample's block of channels to that block's part of the gradient.
-using BlockKernel = void (*)(const DepthwiseSize&, const void* x, const void* dy, float* padded,
-                             float* dweight);
+using BlockKernel = void (*)(const Conv2dSize&, const void* x, const void* dy, float* padded, float* dweight);
 
 struct Blocks {
   std::int64_t lanes = 0;  // channels of a block; 0: this processor has no kernel
@@ -70,25 +65,11 @@ Blocks blocks_for(DType dtype) {
 // threads changes no bit.
 class DepthwiseGradWeight final : public Primitive {
  public:
-  DepthwiseGradWeight(const PrimitiveSetting& setting, const kernels::Conv2dSize& s, const Blocks& blocks)
-      : size_{.in_height = s.in_height,
-              .in_width = s.in_width,
-              .out_height = s.out_height,
-              .out_width = s.out_width,
-              .kernel_height = s.kernel_height,
-              .kernel_width = s.kernel_width,
-              .stride_height = s.stride_height,
-              .stride_width = s.stride_width,
-              .dilation_height = s.dilation_height,
-              .dilation_width = s.dilation_width,
-              .pad_top = s.pad_top,
-              .pad_left = s.pad_left,
-              .padded_height = s.in_height + s.pad_top + s.pad_bottom,
-              .padded_width = s.in_width + s.pad_left + s.pad_right},
+  DepthwiseGradWeight(const PrimitiveSetting& setting, const Conv2dSize& s, const Blocks& blocks)
+      : size_(s),
         blocks_(blocks),
         element_bytes_(static_cast<std::int64_t>(muster::size_bytes(setting.dtype))),
         low_result_(setting.result == DType::bfloat16),
-        batch_(s.batch),
         channel_blocks_((s.in_channels + blocks.lanes - 1) / blocks.lanes),
         threads_(std::max(setting.threads, 1)) {
     const auto type = data_type(setting.dtype);
@@ -98,7 +79,7 @@ class DepthwiseGradWeight final : public Primitive {
     output_formats = {format_of(
         Desc({s.groups, 1, 1, s.kernel_height, s.kernel_width}, data_type(setting.result), blocks.weight))};
     scratch_bytes =
-        static_cast<std::size_t>((threads_ * padded() + batch_ * channel_blocks_ * weights()) * 4);
+        static_cast<std::size_t>((threads_ * padded() + size_.batch * channel_blocks_ * weights()) * 4);
   }
 
   bool run(std::byte* const* inputs, std::byte* const* outputs, std::byte* scratch,
@@ -108,13 +89,14 @@ class DepthwiseGradWeight final : public Primitive {
     float* const parts = images + threads_ * padded();
     const std::int64_t in = size_.in_height * size_.in_width * blocks_.lanes * element_bytes_;
     const std::int64_t out = size_.out_height * size_.out_width * blocks_.lanes * element_bytes_;
-    parallel_parts(
-        batch_ * channel_blocks_, 1, threads, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
-          float* const image = images + part * padded();
-          std::fill_n(image, padded(), 0.0F);
-          for (std::int64_t at = begin; at < end; ++at)
-            blocks_.kernel(size_, inputs[0] + at * in, inputs[1] + at * out, image, parts + at * weights());
-        });
+    parallel_parts(size_.batch * channel_blocks_, 1, threads,
+                   [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+                     float* const image = images + part * padded();
+                     std::fill_n(image, padded(), 0.0F);
+                     for (std::int64_t at = begin; at < end; ++at)
+                       blocks_.kernel(size_, inputs[0] + at * in, inputs[1] + at * out, image,
+                                      parts + at * weights());
+                   });
     if (low_result_)
       add_parts(parts, reinterpret_cast<bfloat16*>(outputs[0]), threads);
     else
@@ -124,7 +106,7 @@ class DepthwiseGradWeight final : public Primitive {
 
  private:
   // Floats of one block: of an image with its borders, of the weight.
-  std::int64_t padded() const { return size_.padded_height * size_.padded_width * blocks_.lanes; }
+  std::int64_t padded() const { return padded_height(size_) * padded_width(size_) * blocks_.lanes; }
   std::int64_t weights() const { return size_.kernel_height * size_.kernel_width * blocks_.lanes; }
 
   template <class T>
@@ -133,17 +115,17 @@ class DepthwiseGradWeight final : public Primitive {
     parallel_for(count, 1 << 12, threads, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t at = begin; at < end; ++at) {
         float sum = 0;
-        for (std::int64_t n = 0; n < batch_; ++n) sum += parts[n * count + at];
+        for (std::int64_t n = 0; n < size_.batch; ++n) sum += parts[n * count + at];
         dweight[at] = static_cast<T>(sum);
       }
     });
   }
 
-  DepthwiseSize size_;
+  Conv2dSize size_;
   Blocks blocks_;
   std::int64_t element_bytes_;
   bool low_result_;
-  std::int64_t batch_, channel_blocks_;
+  std::int64_t channel_blocks_;
   int threads_;
 };
 
