@@ -134,7 +134,10 @@ def prepare(options: argparse.Namespace) -> None:
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=options.words, initial_alphabet=alphabet, show_progress=False)
-    tokenizer.train([str(options.text)], trainer)
+    try:
+        tokenizer.train([str(options.text)], trainer)
+    except Exception as error:  # of the package: it does not name the file
+        raise SystemExit(f"gpt.py prepare: '{options.text}': {error}") from None
     tokenizer.save("tokenizer.json")
     count = 0
     with open(options.text, encoding="utf-8", newline="") as text, open("tokens.bin", "wb") as tokens:

@@ -159,6 +159,15 @@ def test_a_full_block_goes_on_from_its_second_half():
     assert len(list(gpt.continued(net, [1, 2], options))) == 30
 
 
+@pytest.mark.parametrize("text", [None, b"\xff\xfe"])
+def test_a_text_that_cannot_be_read_is_named(tmp_path, text):
+    pytest.importorskip("tokenizers")
+    if text is not None:
+        (tmp_path / "novel.txt").write_bytes(text)
+    said = run(tmp_path, sys.executable, GPT, "prepare", "novel.txt", fails=True)
+    assert "gpt.py prepare: 'novel.txt': " in said and "Traceback" not in said
+
+
 def test_its_command_lines_are_those_of_the_page(prepared):
     page = (ROOT / "docs/guide/transformers.md").read_text()
     for command in ("prepare text.txt", "train --epochs", 'write "The licensee"'):
