@@ -4,9 +4,8 @@ import csv
 import glob
 import os
 
-import numpy
-
 from mindspore import _names
+from mindspore._lazy import numpy
 from mindspore.dataset import _cache, _checks, _rows, _samplers
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset._dataset import Shuffle, workers

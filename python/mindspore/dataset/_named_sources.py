@@ -5,9 +5,8 @@ import os
 import xml.etree.ElementTree
 from typing import NamedTuple
 
-import numpy
-
 from mindspore import _names
+from mindspore._lazy import numpy
 from mindspore.dataset import _cache, _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset._dataset import workers

@@ -4,8 +4,7 @@ import os
 import struct
 import zlib
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _cache, _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset._named_sources import (
@@ -20,7 +19,7 @@ from mindspore.dataset._named_sources import (
 from mindspore.dataset._small_sources import _one_of, _Pairs
 
 
-def _label(number, kind=numpy.uint32):
+def _label(number, kind="uint32"):
     return numpy.asarray(number, kind)
 
 

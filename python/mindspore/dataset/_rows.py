@@ -7,8 +7,7 @@ list of numpy arrays (or of dicts, which MindSpore passes on), one for each colu
 import collections
 import itertools
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _random
 from mindspore.dataset._checks import PipelineError
 

@@ -2,8 +2,7 @@
 
 import os
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _cache, _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset._dataset import Shuffle

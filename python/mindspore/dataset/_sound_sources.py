@@ -4,8 +4,7 @@ import io
 import os
 import wave
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _cache
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset._named_sources import _below, _folder, _lines, _NamedDataset, _Order, _read_bytes

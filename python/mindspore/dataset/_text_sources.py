@@ -5,8 +5,7 @@ import io
 import json
 import os
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _cache
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset._dataset import Shuffle

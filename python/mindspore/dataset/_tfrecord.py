@@ -4,8 +4,7 @@ import gzip
 import struct
 import zlib
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset._checks import PipelineError
 
 

@@ -1,7 +1,6 @@
 """Metrics of segmentations: distances between their outlines."""
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.train._metrics import EvalError, _float64
 from mindspore.train._more_metrics import _EMPTY, _array, _Counted, _one_of, _typed
 

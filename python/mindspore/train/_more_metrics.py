@@ -4,8 +4,7 @@ import collections
 import itertools
 import math
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.train._metrics import EvalError, Metric, _float64, chosen_inputs
 
 _EMPTY = "Please call the 'update' method before calling 'eval' method."

@@ -1,7 +1,6 @@
 """What operations on sounds share: an array (..., time) comes in, and one of floats goes out."""
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks
 
 _FLOAT_MAX = 16777216

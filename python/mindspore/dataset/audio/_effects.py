@@ -2,8 +2,7 @@
 
 import math
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks, _random
 from mindspore.dataset.audio._base import AudioOperation, between, float32, interval, sample_rate, whole_from
 from mindspore.dataset.audio._enums import (

@@ -4,8 +4,7 @@
 
 import math
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks
 from mindspore.dataset.audio._base import AudioOperation, float32, quality, sample_rate
 

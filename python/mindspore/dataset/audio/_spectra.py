@@ -1,7 +1,6 @@
 """Operations on spectrograms."""
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks, _random
 from mindspore.dataset.audio._base import (
     AudioOperation,

@@ -4,8 +4,7 @@ import enum
 import re
 import unicodedata
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks, _types
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.text._vocab import Vocab

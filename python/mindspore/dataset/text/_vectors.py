@@ -1,7 +1,6 @@
 """Words as vectors."""
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.text._ops import _Text

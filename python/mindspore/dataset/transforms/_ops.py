@@ -4,8 +4,8 @@ import enum
 import numbers
 
 import muster.dataset.transforms as ours
-import numpy
 
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks, _random, _types
 from mindspore.dataset._checks import PipelineError
 
@@ -181,7 +181,7 @@ class Relational(enum.IntEnum):
     LE = 5
 
 
-_COMPARES = (numpy.equal, numpy.not_equal, numpy.greater, numpy.greater_equal, numpy.less, numpy.less_equal)
+_COMPARES = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")  # numpy's names
 
 
 class Mask(_Operation):
@@ -200,7 +200,11 @@ class Mask(_Operation):
                 f"but got "
                 f"{type(constant)}."
             )
-        self._compare, self._constant, self._dtype = _COMPARES[operator], constant, _types.numpy_dtype(dtype)
+        self._compare, self._constant, self._dtype = (
+            getattr(numpy, _COMPARES[operator]),
+            constant,
+            _types.numpy_dtype(dtype),
+        )
         if self._dtype.kind in "US":
             raise TypeError("Only supports bool or numeric datatype for generated mask type.")
 

@@ -1,7 +1,6 @@
 """Mixtures of operations, and of the images of a batch."""
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks, _random
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.vision import _color, _geometry

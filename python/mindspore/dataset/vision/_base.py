@@ -2,8 +2,7 @@
 
 import sys
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks
 
 

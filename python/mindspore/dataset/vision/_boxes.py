@@ -1,7 +1,6 @@
 """Operations on images with boxes (x, y, width, height, ...)."""
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks, _random
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.vision import _geometry

@@ -1,7 +1,6 @@
 """Operations that change colours where they are."""
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.vision._base import ImageOperation, gray_of, only_bytes, pil, rounded

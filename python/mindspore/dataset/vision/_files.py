@@ -3,8 +3,8 @@
 import os
 
 import muster.dataset.vision as ours
-import numpy
 
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks, _types
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.vision._base import ImageOperation, is_picture, pil

@@ -1,8 +1,8 @@
 """Operations that move pixels: flips, crops, borders, sizes, turns."""
 
 import muster.dataset.vision as ours
-import numpy
 
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.vision import _warp

@@ -3,8 +3,8 @@
 import math
 
 import muster.dataset.vision as ours
-import numpy
 
+from mindspore._lazy import numpy
 from mindspore.dataset import _checks, _random
 from mindspore.dataset.vision import _color, _geometry, _warp
 from mindspore.dataset.vision._base import (

@@ -2,8 +2,7 @@
 
 import math
 
-import numpy
-
+from mindspore._lazy import numpy
 from mindspore.dataset.vision._base import pil
 from mindspore.dataset.vision._enums import Inter
 

@@ -1,8 +1,7 @@
 """mindspore.dataset.vision.py_transforms_util: helpers of scripts' own operations on pictures."""
 
-import numpy
-
 from mindspore import _names
+from mindspore._lazy import numpy
 from mindspore.dataset import vision
 
 
