@@ -33,7 +33,7 @@ SHOWN_MAX = {
     "base": 18,
     "checkpoint": 19,
     "cluster": 13,
-    "collective": 0,
+    "collective": 2,
     "data": 15,
     "graph": 10,
     "launch": 14,

@@ -8,9 +8,13 @@
 namespace muster {
 namespace {
 
-constexpr std::array<std::string_view, 4> reduction_names{"sum", "mean", "max", "min"};
-constexpr std::array<std::string_view, 7> call_names{"",        "all_reduce", "broadcast", "all_gather",
-                                                     "barrier", "send",       "receive"};
+constexpr std::array<std::string_view, 8> reduction_names{"sum",     "mean", "max", "min",
+                                                          "product", "band", "bor", "bxor"};
+constexpr std::array<std::string_view, 12> call_names{
+    "",        "all_reduce", "broadcast",      "all_gather", "barrier", "send",
+    "receive", "reduce",     "reduce_scatter", "all_to_all", "gather",  "scatter"};
+static_assert(reduction_names.size() == static_cast<std::size_t>(last_reduction) + 1);
+static_assert(call_names.size() == static_cast<std::size_t>(last_call_kind) + 1);
 
 tl::unexpected<Error> not_provided(std::string_view what) {
   return fail(Code::not_provided, fmt::format("this group cannot {}", what));
@@ -29,6 +33,11 @@ std::optional<Reduction> reduction_from_string(std::string_view name) {
   return std::nullopt;
 }
 
+bool can_reduce(DType dtype, Reduction reduction) {
+  if (reduction >= Reduction::band) return !is_floating(dtype);
+  return dtype != DType::bool_ || reduction != Reduction::mean;
+}
+
 std::string_view to_string(CallKind kind) {
   const auto index = static_cast<std::size_t>(kind);
   return index < call_names.size() ? call_names[index] : "unknown";
@@ -39,6 +48,25 @@ Result<> Communicator::all_reduce(const void*, void*, std::size_t, DType, Reduct
 }
 Result<> Communicator::broadcast(void*, std::size_t, std::uint32_t) { return not_provided("broadcast"); }
 Result<> Communicator::all_gather(const void*, void*, std::size_t) { return not_provided("all_gather"); }
+Result<> Communicator::reduce(const void*, void*, std::size_t, DType, Reduction, std::uint32_t) {
+  return not_provided("reduce");
+}
+Result<> Communicator::reduce_scatter(const void*, void*, std::size_t, DType, Reduction) {
+  return not_provided("reduce_scatter");
+}
+Result<> Communicator::all_gather(std::span<const std::byte>, ReceivedPieces) {
+  return not_provided("all_gather pieces of any sizes");
+}
+Result<> Communicator::all_to_all(SentPieces, ReceivedPieces) { return not_provided("all_to_all"); }
+Result<> Communicator::all_to_all_uneven(SentPieces, ReceivedPieces) {
+  return not_provided("all_to_all pieces of any sizes");
+}
+Result<> Communicator::gather(std::span<const std::byte>, ReceivedPieces, std::uint32_t) {
+  return not_provided("gather");
+}
+Result<> Communicator::scatter(SentPieces, std::span<std::byte>, std::uint32_t) {
+  return not_provided("scatter");
+}
 Result<> Communicator::barrier() { return not_provided("wait at a barrier"); }
 Result<std::unique_ptr<Communicator>> Communicator::split(std::uint32_t) { return not_provided("split"); }
 

@@ -300,7 +300,7 @@ class Reader {
   Activity activity() {
     Activity activity;
     activity.phase = static_cast<WorkPhase>(up_to(static_cast<std::uint8_t>(WorkPhase::evaluating)));
-    activity.call = static_cast<CallKind>(up_to(static_cast<std::uint8_t>(CallKind::receive)));
+    activity.call = static_cast<CallKind>(up_to(static_cast<std::uint8_t>(last_call_kind)));
     activity.call_number = u64();
     activity.finished = u64();
     activity.train_epoch = u64();

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "muster/base/base.h"
+#include "muster/collective/async_group.h"  // IWYU pragma: export
 #include "muster/net/net.h"
 
 namespace muster::collective {
@@ -71,7 +72,7 @@ struct Options {
 };
 
 // Connects to all other ranks; returns when all are connected. Errors name the ranks and their addresses.
-// all_reduce takes float32, float64, int32 and int64. The destructor leaves.
+// What reduces takes every dtype. The destructor leaves.
 Result<std::unique_ptr<Communicator>> connect(Group group, Listener listener, Options options = {});
 
 }  // namespace muster::collective

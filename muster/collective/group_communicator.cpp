@@ -5,9 +5,6 @@
 namespace muster::collective {
 namespace {
 
-// Sizes on the wire and in pointer arithmetic stay far from overflow.
-constexpr std::size_t size_limit_bytes = std::size_t{1} << 40;
-
 Result<> check_group(const Group& group) {
   if (group.endpoints.empty() || group.endpoints.size() > ranks_max)
     return fail(Code::invalid_argument,
@@ -45,13 +42,6 @@ Result<> check_descriptors(const Layout& layout) {
       fmt::format("rank {} needs connections to {} other hosts, but this process may open only {} more "
                   "files: raise that limit (ulimit -n)",
                   layout.own_rank(), layout.lanes().size(), free));
-}
-
-Result<> check_size(std::size_t count, std::size_t item_size_bytes) {
-  if (count > size_limit_bytes / item_size_bytes)
-    return fail(Code::invalid_argument,
-                fmt::format("{} elements are more than the limit of {} bytes", count, size_limit_bytes));
-  return {};
 }
 
 // From its construction to its destruction.
@@ -131,6 +121,7 @@ GroupCommunicator::GroupCommunicator(std::shared_ptr<const Group> group, Layout 
       remote_pairs_({.epoch = group_->epoch, .job_id = group_->job_id}, rank(), acceptor_.get()),
       stop_(std::move(stop)),
       origin_(std::move(origin)),
+      call_timeout_(origin_.call_timeout),
       received_stride_(std::max(sizes_.small_size_bytes, sizes_.raw_size_bytes)),
       sources_(size()),
       reached_(local_size()) {
@@ -166,7 +157,7 @@ Result<> GroupCommunicator::begin(Call& call, const Offsets& offsets) {
 }
 
 TimePoint GroupCommunicator::deadline() {
-  if (!deadline_) deadline_ = origin_.clock.now() + origin_.call_timeout;
+  if (!deadline_) deadline_ = origin_.clock.now() + call_timeout();
   return *deadline_;
 }
 
@@ -182,10 +173,7 @@ Result<> GroupCommunicator::settle() {
 
 Result<> GroupCommunicator::all_reduce(const void* in, void* out, std::size_t count, DType dtype,
                                        Reduction reduction) {
-  if (!can_combine(dtype))
-    return fail(
-        Code::invalid_argument,
-        fmt::format("all_reduce of {}; it takes float32, float64, int32 and int64", to_string(dtype)));
+  MUSTER_TRY_VOID(check_reduction(dtype, reduction, "all_reduce"));
   MUSTER_TRY_VOID(check_size(count, size_bytes(dtype)));
   const Call call{.count = count, .kind = CallKind::all_reduce, .dtype = dtype, .reduction = reduction};
   const Offsets offsets = offsets_of(in, out, count * size_bytes(dtype));
@@ -194,10 +182,25 @@ Result<> GroupCommunicator::all_reduce(const void* in, void* out, std::size_t co
   });
 }
 
+// Each rank combines its slice, as in an all_reduce; what the others then get they throw away.
+Result<> GroupCommunicator::reduce(const void* in, void* out, std::size_t count, DType dtype,
+                                   Reduction reduction, std::uint32_t root) {
+  MUSTER_TRY_VOID(check_reduction(dtype, reduction, "reduce"));
+  MUSTER_TRY_VOID(check_size(count, size_bytes(dtype)));
+  MUSTER_TRY_VOID(check_root(root, "reduce to"));
+  const Call call{
+      .count = count, .root = root, .kind = CallKind::reduce, .dtype = dtype, .reduction = reduction};
+  const std::size_t bytes = count * size_bytes(dtype);
+  const auto unwanted = std::make_unique_for_overwrite<std::byte[]>(rank() == root ? 0 : bytes);
+  auto* const into = rank() == root ? static_cast<std::byte*>(out) : unwanted.get();
+  return run(call, offsets_of(in, into, bytes), [&](const Call& numbered) {
+    return all_reduce(static_cast<const std::byte*>(in), into, numbered);
+  });
+}
+
 Result<> GroupCommunicator::broadcast(void* data, std::size_t size_bytes, std::uint32_t root) {
   MUSTER_TRY_VOID(check_size(size_bytes, 1));
-  if (root >= size())
-    return fail(Code::invalid_argument, fmt::format("broadcast from rank {} in a group of {}", root, size()));
+  MUSTER_TRY_VOID(check_root(root, "broadcast from"));
   const Call call{.count = size_bytes, .root = root, .kind = CallKind::broadcast};
   return run(call, [&](const Call& numbered) { return broadcast(static_cast<std::byte*>(data), numbered); });
 }
@@ -206,7 +209,7 @@ Result<> GroupCommunicator::all_gather(const void* in, void* out, std::size_t si
   MUSTER_TRY_VOID(check_size(size_bytes, size()));
   const Call call{.count = size_bytes, .kind = CallKind::all_gather};
   return run(call, [&](const Call& numbered) {
-    return all_gather(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), numbered);
+    return all_gather(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), size_bytes, numbered);
   });
 }
 
@@ -214,16 +217,18 @@ Result<> GroupCommunicator::barrier() {
   return run({.kind = CallKind::barrier}, [&](const Call& numbered) { return barrier(numbered); });
 }
 
+Result<> GroupCommunicator::check_root(std::uint32_t root, std::string_view what) const {
+  if (root < size()) return {};
+  return fail(Code::invalid_argument, fmt::format("{} rank {} in a group of {}", what, root, size()));
+}
+
 // ---- Messages ---------------------------------------------------------------------------------------------
 
 // A wait on one acceptor must not keep the other one from being served.
 MessageWait GroupCommunicator::message_wait(const std::function<Result<>()>& look) const {
   const TimePoint now = origin_.clock.now();
-  return {.clock = origin_.clock,
-          .start = now,
-          .deadline = now + origin_.call_timeout,
-          .stop = &stop_,
-          .look = look};
+  return {
+      .clock = origin_.clock, .start = now, .deadline = now + call_timeout(), .stop = &stop_, .look = look};
 }
 
 Result<> GroupCommunicator::send(std::uint32_t to, SentPieces pieces) {

@@ -46,12 +46,25 @@ class GroupCommunicator final : public Communicator {
                       Reduction reduction) override;
   Result<> broadcast(void* data, std::size_t size_bytes, std::uint32_t root) override;
   Result<> all_gather(const void* in, void* out, std::size_t size_bytes) override;
+  Result<> reduce(const void* in, void* out, std::size_t count, DType dtype, Reduction reduction,
+                  std::uint32_t root) override;
+  Result<> reduce_scatter(const void* in, void* out, std::size_t count, DType dtype,
+                          Reduction reduction) override;
+  Result<> all_gather(std::span<const std::byte> in, ReceivedPieces out) override;
+  Result<> all_to_all(SentPieces in, ReceivedPieces out) override;
+  Result<> all_to_all_uneven(SentPieces in, ReceivedPieces out) override;
+  Result<> gather(std::span<const std::byte> in, ReceivedPieces out, std::uint32_t root) override;
+  Result<> scatter(SentPieces in, std::span<std::byte> out, std::uint32_t root) override;
   Result<> barrier() override;
   Result<std::unique_ptr<Communicator>> split(std::uint32_t color) override;
   Result<> send(std::uint32_t to, SentPieces pieces) override;
   Result<> receive(std::uint32_t from, ReceivedPieces pieces) override;
   Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes) override;
 
+  void set_call_timeout(Duration timeout) override {
+    call_timeout_.store(timeout, std::memory_order_relaxed);
+  }
+  Duration call_timeout() const override { return call_timeout_.load(std::memory_order_relaxed); }
   void abort(Error reason) override;
   void leave(Error reason) override;
   InFlightCall in_flight_call() const override;
@@ -62,12 +75,15 @@ class GroupCommunicator final : public Communicator {
   std::uint32_t local_size() const override { return local_ ? local_->size() : 1; }
 
  private:
-  struct Piece;  // of a tensor: one chunk of it
+  struct Piece;   // of a tensor: one chunk of it
+  struct Routes;  // of a call of pieces: who sends how much to whom
 
   Result<> all_reduce(const std::byte* in, std::byte* out, const Call& call);
   Result<> broadcast(std::byte* data, const Call& call);
-  Result<> all_gather(const std::byte* in, std::byte* out, const Call& call);
+  Result<> all_gather(const std::byte* in, std::byte* out, std::size_t each_bytes, const Call& call);
   Result<> barrier(const Call& call);
+  Result<> reduce_scatter(const std::byte* in, std::byte* out, const Call& call);
+  Result<> all_to_all_uneven(SentPieces in, ReceivedPieces out, const Call& call);
 
   // Where the data of an all_reduce lies in this rank's shared memory.
   Offsets offsets_of(const void* in, const void* out, std::size_t size_bytes) const;
@@ -87,6 +103,7 @@ class GroupCommunicator final : public Communicator {
     return run(call, {}, std::forward<Work>(work));
   }
 
+  Result<> check_root(std::uint32_t root, std::string_view what) const;
   Result<> usable();
   Result<> usable_for_messages();
   Result<Group> split_group(std::uint32_t color, const Listener& listener);
@@ -140,9 +157,25 @@ class GroupCommunicator final : public Communicator {
   std::byte* remote_small_raw(std::uint32_t rank);
   void choose_destinations(const Piece& piece, std::size_t begin, Stores shared, Stores own);
   void collect_results(const Piece& piece, Stores stores);
-  void queue_gathering(Range range, const std::byte* in, std::byte* out, const Call& call,
+  void queue_gathering(Range range, const std::byte* in, std::byte* out, std::size_t each_bytes,
                        std::uint64_t turn);
-  void collect_gathering(Range range, std::byte* out, const Call& call, std::uint64_t turn);
+  void collect_gathering(Range range, std::byte* out, std::size_t each_bytes, std::uint64_t turn);
+
+  // Calls of pieces and reduce_scatter (pieces.cpp).
+  Result<std::size_t> step_of(const Routes& routes) const;
+  std::size_t place_in_slot(const Routes& routes, std::uint32_t to, Range part) const;
+  bool has_lane_of(std::uint32_t rank) const;
+  Result<> check_pieces(SentPieces in, ReceivedPieces out, std::string_view what) const;
+  Result<> pass_pieces(const Routes& routes, const Call& call);
+  Result<> move_part(const Routes& routes, Range part, const Call& call, std::uint64_t turn);
+  void give_part(const Routes& routes, Range part, std::uint64_t turn);
+  void queue_part(const Routes& routes, Range part, std::uint64_t turn);
+  void send_part(std::size_t lane, std::uint32_t place, const Routes& routes, Range part, std::uint64_t turn);
+  void receive_part(std::size_t lane, std::uint32_t from, const Routes& routes, Range part,
+                    std::uint64_t turn);
+  void take_part(const Routes& routes, Range part, std::uint64_t turn);
+  Result<bool> reach_inputs(std::size_t size_bytes);
+  void reduce_part(const std::byte* in, std::byte* out, Range part, const Call& call, std::uint64_t turn);
 
   const Offsets& own_offsets() const { return local_->offsets(local_->local_rank()); }
 
@@ -160,6 +193,7 @@ class GroupCommunicator final : public Communicator {
   std::atomic<std::uint64_t> looks_{0};  // that messages have taken while they wait
   net::StopSignal stop_;
   Origin origin_;
+  std::atomic<Duration> call_timeout_;
   StoreChoice store_choice_;
   StoreChoice store_choice_in_place_;
   std::uint64_t calls_ = 0;

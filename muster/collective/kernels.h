@@ -17,15 +17,14 @@ enum class Stores { cached, streaming };
 
 void copy(std::byte* to, const std::byte* from, std::size_t size_bytes, Stores stores);
 
-bool can_combine(DType dtype);
-
 struct Destination {
   std::byte* bytes = nullptr;
   Stores stores = Stores::cached;
 };
 
 // out[i] = sources[0][i] op sources[1][i] op …, always in this order, then the division of a mean, for each
-// destination. Destinations may be sources.
+// destination; floats of 16 bits in float32, rounded once. Destinations may be sources. What can_reduce()
+// refuses is a programming error.
 struct Combination {
   std::span<const std::byte* const> sources;
   std::span<const Destination> destinations;

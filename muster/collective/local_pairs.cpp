@@ -56,29 +56,30 @@ Result<> LocalPairs::send(SentPieces pieces, Message message, const MessageWait&
   begin_timing(way, message);
   Head head{};
   std::ranges::copy(encode(message), head.begin());
-  head[at_timed] = static_cast<std::byte>(sending_.timed);
+  head[at_timed] = static_cast<std::byte>(way.copying.timed);
   MUSTER_TRY_VOID(write(way, head, message, wait));
   for (const auto piece : pieces) MUSTER_TRY_VOID(write(way, piece, message, wait));
   way.written = whole_lines(way.written);
   publish(way, to);
-  if (sending_.timed)
-    way.timed = {.number = message.number, .size_bytes = message.size_bytes, .busy = sending_.busy};
+  if (way.copying.timed)
+    way.timed = {.number = message.number, .size_bytes = message.size_bytes, .busy = way.copying.busy};
   return {};
 }
 
-Result<> LocalPairs::make_ring_places() {
-  if (ring_places_ != nullptr) return {};
+Result<std::atomic<Offset>*> LocalPairs::ring_places() {
+  const std::lock_guard lock(ring_places_mutex_);
+  if (ring_places_ != nullptr) return ring_places_;
   MUSTER_TRY(std::byte* const memory, group_.arena().take_for_good(ring_places_bytes(group_.size())));
   ring_places_ = std::launder(reinterpret_cast<std::atomic<Offset>*>(memory));
   memory_.seat(own_place()).rings.store(group_.arena().offset_of(memory, ring_places_bytes(group_.size())));
-  return {};
+  return ring_places_;
 }
 
 Result<> LocalPairs::make_ring(Outgoing& way, std::uint32_t to) {
-  MUSTER_TRY_VOID(make_ring_places());
+  MUSTER_TRY(std::atomic<Offset>* const places, ring_places());
   MUSTER_TRY(std::byte* const memory, group_.arena().take_for_good(Ring::size_bytes));
   way.ring = new (memory) Ring{};
-  ring_places_[to].store(group_.arena().offset_of(memory, Ring::size_bytes));
+  places[to].store(group_.arena().offset_of(memory, Ring::size_bytes));
   wake(to, &Seat::receiving);
   return {};
 }
@@ -88,11 +89,11 @@ Result<> LocalPairs::make_ring(Outgoing& way, std::uint32_t to) {
 void LocalPairs::begin_timing(Outgoing& way, const Message& message) {
   if (way.timed.number != 0 && way.ring->timed_number.load(std::memory_order_acquire) == way.timed.number) {
     const Duration theirs(way.ring->timed_ns.load(std::memory_order_relaxed));
-    store_choice_.record(way.timed.size_bytes, way.timed.busy + theirs);
+    way.store_choice.record(way.timed.size_bytes, way.timed.busy + theirs);
     way.timed = {};
   }
-  sending_ = {.stores = store_choice_.next(message.size_bytes),
-              .timed = way.timed.number == 0 && store_choice_.is_trying(message.size_bytes)};
+  way.copying = {.stores = way.store_choice.next(message.size_bytes),
+                 .timed = way.timed.number == 0 && way.store_choice.is_trying(message.size_bytes)};
 }
 
 Result<> LocalPairs::write(Outgoing& way, std::span<const std::byte> bytes, const Message& message,
@@ -110,7 +111,7 @@ Result<> LocalPairs::write(Outgoing& way, std::span<const std::byte> bytes, cons
       continue;
     }
     const std::size_t now = in_a_row(way.written, std::min(bytes.size(), Ring::capacity_bytes - used));
-    sending_.copy(group_.clock(), ring.at(way.written), bytes.data(), now);
+    way.copying.copy(group_.clock(), ring.at(way.written), bytes.data(), now);
     way.written += now;
     bytes = bytes.subspan(now);
     ring.written.store(way.written, std::memory_order_release);
@@ -131,17 +132,17 @@ Result<> LocalPairs::receive(ReceivedPieces pieces, Message message, const Messa
   Incoming& way = incoming_[from];
   message.number = ++way.number;
   if (way.ring == nullptr) MUSTER_TRY_VOID(open_ring(way, message, wait));
-  receiving_ = {};
+  way.copying = {};
   Head head;
   MUSTER_TRY_VOID(read(way, head, message, wait));
   MUSTER_TRY(const Message sent,
              decode_message(std::span(head).first<std::tuple_size_v<MessageBytes>>(), message));
   if (!(sent == message)) return fail(mismatch(sent, message));
-  receiving_.timed = head[at_timed] != std::byte{0};
+  way.copying.timed = head[at_timed] != std::byte{0};
   for (const auto piece : pieces) MUSTER_TRY_VOID(read(way, piece, message, wait));
   way.read = whole_lines(way.read);
-  if (receiving_.timed) {
-    way.ring->timed_ns.store(static_cast<std::uint64_t>(std::chrono::nanoseconds(receiving_.busy).count()),
+  if (way.copying.timed) {
+    way.ring->timed_ns.store(static_cast<std::uint64_t>(std::chrono::nanoseconds(way.copying.busy).count()),
                              std::memory_order_relaxed);
     way.ring->timed_number.store(message.number, std::memory_order_release);
   }
@@ -179,7 +180,7 @@ Result<> LocalPairs::read(Incoming& way, std::span<std::byte> bytes, const Messa
       continue;
     }
     const std::size_t now = in_a_row(way.read, std::min<std::size_t>(bytes.size(), ready));
-    receiving_.copy(group_.clock(), bytes.data(), ring.at(way.read), now);
+    way.copying.copy(group_.clock(), bytes.data(), ring.at(way.read), now);
     way.read += now;
     bytes = bytes.subspan(now);
     ring.read.store(way.read, std::memory_order_release);
@@ -197,7 +198,7 @@ void LocalPairs::publish(Incoming& way, std::uint32_t from) {
 // Sequentially consistent with the bells: either we see that the other side sleeps, or it sees what we did.
 void LocalPairs::wake(std::uint32_t place, Bell Seat::*bell) {
   Bell& theirs = memory_.seat(place).*bell;
-  if (theirs.waits_for.load() == own_place() + 1) ring(theirs);
+  if (theirs.sleepers.load() != 0) ring(theirs);
 }
 
 template <class Ready>
@@ -206,12 +207,12 @@ Result<> LocalPairs::await(std::uint32_t place, Bell Seat::*own_bell, Ready&& re
   if (short_wait_.until([&] { return ready() || is_over(place); }) && ready()) return {};
   Bell& bell = memory_.seat(own_place()).*own_bell;
   for (;;) {
-    bell.waits_for.store(place + 1);
+    bell.sleepers.fetch_add(1);
     const std::uint32_t seen = bell.rung.load();
     const Duration left = wait.deadline - group_.clock().now();
     if (!ready() && !is_over(place) && left > Duration::zero())
       net::futex_wait(bell.rung, seen, std::min(left, wait_slice));
-    bell.waits_for.store(0);
+    bell.sleepers.fetch_sub(1);
     if (ready()) return {};
     look_while_waiting();
     const auto sound = check_peer(place, message);
@@ -245,7 +246,7 @@ void LocalPairs::abort(const Error& reason) {
   memory_.reason().give(reason);  // the bells only hasten it: a rank may be killed before it rings them
   for (std::uint32_t place = 0; place < group_.size(); ++place)
     for (Bell* const bell : {&memory_.seat(place).receiving, &memory_.seat(place).sending})
-      if (bell->waits_for.load() != 0) ring(*bell);
+      if (bell->sleepers.load() != 0) ring(*bell);
 }
 
 void LocalPairs::leave() {

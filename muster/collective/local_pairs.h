@@ -1,9 +1,9 @@
 // Messages between two ranks of one host, through the rings of pair_memory.h: the sender copies in, the
 // receiver copies out, and while both are at it neither makes a system call. A message that is larger than
-// the ring goes through it in pieces. Threads: one sends and one receives at a time; the two may be
-// different.
+// the ring goes through it in pieces. Threads: of each ordered pair one at a time.
 #pragma once
 
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -36,6 +36,12 @@ class LocalPairs {
   std::optional<Error> ended() const;
 
  private:
+  struct Copying {  // of the message at hand
+    Stores stores = Stores::cached;
+    bool timed = false;
+    Duration busy{};
+    void copy(const Clock& clock, std::byte* to, const std::byte* from, std::size_t size_bytes);
+  };
   struct Outgoing {
     Ring* ring = nullptr;
     std::uint64_t number = 0;   // of the last message
@@ -45,22 +51,19 @@ class LocalPairs {
       std::size_t size_bytes = 0;
       Duration busy{};
     } timed;
+    Copying copying;
+    StoreChoice store_choice;
   };
   struct Incoming {
     net::Mapping mapping;
     Ring* ring = nullptr;
     std::uint64_t number = 0;
     std::uint64_t read = 0;
+    Copying copying;
   };
 
   Result<> make_ring(Outgoing& way, std::uint32_t to);
-  Result<> make_ring_places();
-  struct Copying {  // of the message at hand
-    Stores stores = Stores::cached;
-    bool timed = false;
-    Duration busy{};
-    void copy(const Clock& clock, std::byte* to, const std::byte* from, std::size_t size_bytes);
-  };
+  Result<std::atomic<Offset>*> ring_places();
   void begin_timing(Outgoing& way, const Message& message);
   Result<> write(Outgoing& way, std::span<const std::byte> bytes, const Message& message,
                  const MessageWait& wait);
@@ -83,10 +86,8 @@ class LocalPairs {
   const LocalGroup& group_;
   PairMemory memory_;
   ShortWait short_wait_;
-  StoreChoice store_choice_;  // when sending
-  Copying sending_;
-  Copying receiving_;
-  std::atomic<Offset>* ring_places_ = nullptr;  // null before the first message
+  std::mutex ring_places_mutex_;
+  std::atomic<Offset>* ring_places_ = nullptr;  // guarded by the mutex; null before the first message
   std::vector<Outgoing> outgoing_;              // by local rank
   std::vector<Incoming> incoming_;              // likewise
 };

@@ -316,8 +316,9 @@ Result<> GroupCommunicator::broadcast(std::byte* data, const Call& call) {
 
 // ---- all_gather -------------------------------------------------------------------------------------------
 
-Result<> GroupCommunicator::all_gather(const std::byte* in, std::byte* out, const Call& call) {
-  const Chunks chunks(call.count, sizes_.gathered_size_bytes);
+Result<> GroupCommunicator::all_gather(const std::byte* in, std::byte* out, std::size_t each_bytes,
+                                       const Call& call) {
+  const Chunks chunks(each_bytes, sizes_.gathered_size_bytes);
   if (chunks.count() == 0) return barrier(call);
   for (std::size_t c = 0; c < chunks.count(); ++c) {
     const auto [begin, bytes] = chunks[c];
@@ -327,19 +328,19 @@ Result<> GroupCommunicator::all_gather(const std::byte* in, std::byte* out, cons
     };
     if (!layout_.is_even()) give();
     MUSTER_TRY_VOID(share(call));
-    queue_gathering(chunks[c], in, out, call, turn);
+    queue_gathering(chunks[c], in, out, each_bytes, turn);
     MUSTER_TRY_VOID(exchange());
     if (layout_.is_even()) give();
     MUSTER_TRY_VOID(sync(call));
-    std::byte* const own_place = out + rank() * call.count;
+    std::byte* const own_place = out + rank() * each_bytes;
     if (own_place != in) copy(own_place + begin, in + begin, bytes, Stores::cached);
-    if (local_) collect_gathering(chunks[c], out, call, turn);
+    if (local_) collect_gathering(chunks[c], out, each_bytes, turn);
   }
   return {};
 }
 
-void GroupCommunicator::queue_gathering(Range range, const std::byte* in, std::byte* out, const Call& call,
-                                        std::uint64_t turn) {
+void GroupCommunicator::queue_gathering(Range range, const std::byte* in, std::byte* out,
+                                        std::size_t each_bytes, std::uint64_t turn) {
   for (std::size_t i = 0; i < layout_.lanes().size(); ++i) {
     const Lane& lane = layout_.lanes()[i];
     for (std::uint32_t r = lane.ours.begin; r < lane.ours.end(); ++r)
@@ -347,17 +348,18 @@ void GroupCommunicator::queue_gathering(Range range, const std::byte* in, std::b
     for (std::uint32_t r = lane.theirs.begin; r < lane.theirs.end(); ++r) {
       const std::uint32_t peer = layout_.ranks_of(lane.host)[r];
       links_.receive(i,
-                     {local_ ? remote_raw(peer, turn) : out + peer * call.count + range.begin, range.size});
+                     {local_ ? remote_raw(peer, turn) : out + peer * each_bytes + range.begin, range.size});
     }
   }
 }
 
-void GroupCommunicator::collect_gathering(Range range, std::byte* out, const Call& call, std::uint64_t turn) {
+void GroupCommunicator::collect_gathering(Range range, std::byte* out, std::size_t each_bytes,
+                                          std::uint64_t turn) {
   for (std::uint32_t r = 0; r < size(); ++r) {
     if (r == rank()) continue;
     const std::byte* from =
         layout_.is_local(r) ? local_->slot(layout_.place_of(r), turn) : remote_raw(r, turn);
-    copy(out + r * call.count + range.begin, from, range.size, Stores::cached);
+    copy(out + r * each_bytes + range.begin, from, range.size, Stores::cached);
   }
 }
 

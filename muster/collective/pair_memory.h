@@ -3,7 +3,7 @@
 // Each ordered pair has a ring, which its sender makes in its part of the room with its first message: memory
 // comes with use. Where its rings are stands in a table that each sender makes there likewise. Part of every
 // group's memory is only a seat for each rank, with the place of its table and two bells, one for each
-// direction: a rank that sleeps names the rank that it waits for, and that one rings.
+// direction: a rank that sleeps says so, and who has something for it rings.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace muster::collective {
 
 struct Bell {
   alignas(128) std::atomic<std::uint32_t> rung;
-  std::atomic<std::uint32_t> waits_for;  // 1 + the local rank; 0: awake
+  std::atomic<std::uint32_t> sleepers;  // threads of this rank
 };
 
 struct Seat {

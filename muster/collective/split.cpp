@@ -30,7 +30,7 @@ Result<Group> GroupCommunicator::split_group(std::uint32_t color, const Listener
   const Notice own = notice_of(color, listener);
   MUSTER_TRY_VOID(run({.count = sizeof(Notice), .kind = CallKind::all_gather}, [&](const Call& numbered) {
     return all_gather(reinterpret_cast<const std::byte*>(&own), reinterpret_cast<std::byte*>(notices.data()),
-                      numbered);
+                      sizeof(Notice), numbered);
   }));
   Group group{.epoch = group_->epoch, .job_id = group_->job_id, .rank = 0, .endpoints = {}};
   for (std::uint32_t rank = 0; rank < size(); ++rank) {

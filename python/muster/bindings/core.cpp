@@ -45,6 +45,7 @@ NB_MODULE(_core, core) {
   bind_explanation(core);
   bind_model(core);
   bind_recoverable(core);
+  bind_collective(core);
   core.def(
       "_is_ready", [](nb::handle instance) { return nb::inst_ready(instance); }, nb::arg("instance"),
       "Whether the object's __init__ of the library has run.");

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "expected.h"
 #include "ranks.h"
 
 namespace muster::collective {
@@ -14,39 +15,6 @@ namespace {
 constexpr std::size_t counts[] = {0, 1, 13, 256, (64 << 10) / 4 + 3, (1 << 18) + 7};
 constexpr std::size_t many_chunks_count = (1 << 20) + 7;  // of eight bytes: more than one chunk everywhere
 constexpr Reduction reductions[] = {Reduction::sum, Reduction::mean, Reduction::max, Reduction::min};
-
-template <class T>
-std::vector<T> values_of(std::uint64_t seed, std::uint32_t rank, std::size_t count) {
-  const RandomStream random(seed, rank);
-  std::vector<T> values(count);
-  for (std::size_t i = 0; i < count; ++i)
-    if constexpr (std::is_floating_point_v<T>)  // of very different sizes, so that the order of adding shows
-      values[i] = std::ldexp(static_cast<T>(random.uniform(i) - 0.5), static_cast<int>(i % 40) - 20);
-    else
-      values[i] = static_cast<T>(random.bits(i));
-  return values;
-}
-
-// The definition, written down once more without any of the module's code.
-template <class T>
-std::vector<T> expected_of(const std::vector<std::vector<T>>& inputs, Reduction reduction) {
-  std::vector<T> expected = inputs[0];
-  for (std::size_t r = 1; r < inputs.size(); ++r)
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      const T a = expected[i], b = inputs[r][i];
-      if (reduction == Reduction::max)
-        expected[i] = std::max(a, b);
-      else if (reduction == Reduction::min)
-        expected[i] = std::min(a, b);
-      else if constexpr (std::is_integral_v<T>)
-        expected[i] = static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-      else
-        expected[i] = a + b;
-    }
-  if (reduction == Reduction::mean)
-    for (T& value : expected) value /= static_cast<T>(inputs.size());
-  return expected;
-}
 
 class Conformance : public ::testing::TestWithParam<std::tuple<std::uint32_t, Hosts>> {
  protected:
@@ -66,7 +34,7 @@ class Conformance : public ::testing::TestWithParam<std::tuple<std::uint32_t, Ho
   void all_reduce_all(std::size_t count, std::span<const Reduction> chosen, bool in_place) {
     std::vector<std::vector<T>> inputs;
     for (std::uint32_t rank = 0; rank < ranks(); ++rank)
-      inputs.push_back(values_of<T>(seed_ + count, rank, count));
+      inputs.push_back(drawn_values<T>(seed_ + count, rank, count));
     for (const Reduction reduction : chosen) {
       const std::vector<T> expected = expected_of(inputs, reduction);
       run_threads(ranks(), [&](std::uint32_t rank) {
@@ -104,7 +72,7 @@ TEST_P(Conformance, AllReduceOfSharedBuffersDiffersInNothing) {
   for (const std::size_t count : {std::size_t{13}, std::size_t{50'003}, std::size_t{900'007}}) {
     std::vector<std::vector<float>> inputs;
     for (std::uint32_t rank = 0; rank < ranks(); ++rank)
-      inputs.push_back(values_of<float>(seed_ + count, rank, count));
+      inputs.push_back(drawn_values<float>(seed_ + count, rank, count));
     run_threads(ranks(), [&](std::uint32_t rank) {
       const RandomStream random(seed_ + count, 1000 + rank);
       const auto shared = [&] {
@@ -133,7 +101,7 @@ TEST_P(Conformance, AllReduceOfSharedBuffersDiffersInNothing) {
 TEST_P(Conformance, BroadcastGivesTheRootsBytesToAll) {
   for (const std::size_t count : counts)
     for (std::uint32_t root = 0; root < ranks(); ++root) {
-      const auto sent = values_of<std::int32_t>(seed_ + root, root, count);
+      const auto sent = drawn_values<std::int32_t>(seed_ + root, root, count);
       run_threads(ranks(), [&](std::uint32_t rank) {
         auto data = rank == root ? sent : std::vector<std::int32_t>(count);
         const auto done = comms_[rank]->broadcast(data.data(), count * 4, root);
@@ -149,7 +117,7 @@ TEST_P(Conformance, AllGatherPutsRanksInOrder) {
       std::vector<std::int32_t> expected;
       std::vector<std::vector<std::int32_t>> inputs;
       for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
-        inputs.push_back(values_of<std::int32_t>(seed_, rank, count));
+        inputs.push_back(drawn_values<std::int32_t>(seed_, rank, count));
         expected.insert(expected.end(), inputs.back().begin(), inputs.back().end());
       }
       run_threads(ranks(), [&](std::uint32_t rank) {

@@ -1,0 +1,107 @@
+// AsyncGroup: the calls of a group without waiting for them, and messages with tags.
+//
+// Collective calls are made one after another in the order in which they were started, on a thread that
+// sleeps when there is none. Messages have a thread for each rank they go to and for each they come from, so
+// that one that waits holds up no other. Threads begin with the first call that needs them.
+//
+// Messages of a rank to another with the same tag arrive in order; those with other tags may overtake them.
+// What comes with a tag for which no receive has been started yet is kept in memory, as soon as one with
+// another tag waits for that rank. A group's messages with tags and those without (Communicator::send) do not
+// mix.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/collective/work.h"
+
+namespace muster::collective {
+
+class AsyncGroup {
+ public:
+  using Call = std::function<Result<>(Communicator&)>;
+
+  explicit AsyncGroup(std::shared_ptr<Communicator> group);
+  // Calls that are not done fail: the group ends then.
+  ~AsyncGroup();
+  AsyncGroup(const AsyncGroup&) = delete;
+  AsyncGroup& operator=(const AsyncGroup&) = delete;
+
+  Communicator& group() const { return *group_; }
+
+  // Any thread. A deadline counts from when the call's turn comes; without one the group's own holds.
+  std::shared_ptr<Work> start(Call call, std::optional<Duration> timeout = {});
+  // Waits for it; with nothing before it, it is made on this thread.
+  Result<> run(const Call& call, std::optional<Duration> timeout = {});
+
+  std::shared_ptr<Work> send(std::uint32_t to, std::span<const std::byte> bytes, std::int64_t tag);
+  std::shared_ptr<Work> receive(std::uint32_t from, std::span<std::byte> bytes, std::int64_t tag);
+
+  // Ends the group; what waits fails with the reason.
+  void abort(Error reason) { group_->abort(std::move(reason)); }
+
+ private:
+  // Work that one thread does in order.
+  class Lane {
+   public:
+    ~Lane();
+    void add(std::function<void()> task);
+    // Takes the turn for the caller, if nothing is before it; done() gives it back.
+    bool take_turn();
+    void give_turn_back();
+    bool is_idle();
+
+   private:
+    void work();
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::function<void()>> tasks_;
+    bool busy_ = false;  // a task or a caller has the turn
+    bool ends_ = false;
+    std::thread thread_;
+  };
+
+  // What comes from one rank.
+  struct Posted {
+    std::span<std::byte> bytes;
+    std::int64_t tag = 0;
+    std::shared_ptr<Work> work;
+  };
+  struct Kept {
+    std::int64_t tag = 0;
+    std::vector<std::byte> bytes;
+  };
+  struct Inbox {
+    std::mutex mutex;
+    std::deque<Posted> posted;  // guarded by the mutex, like the other
+    std::deque<Kept> kept;
+    Lane lane;  // the last: it uses the others
+  };
+
+  Result<> make(const Call& call, std::optional<Duration> timeout);
+  Result<> send_now(std::uint32_t to, std::span<const std::byte> bytes, std::int64_t tag);
+  void take_next(std::uint32_t from, Inbox& inbox);
+  Result<> take_message(std::uint32_t from, Inbox& inbox);
+  void keep(std::uint32_t from, Inbox& inbox, Kept kept);
+  std::optional<Result<>> take_kept(Inbox& inbox, const Posted& posted, std::uint32_t from);
+  Result<> check_peer(std::uint32_t peer, std::string_view what) const;
+  Error wrong_size(std::uint32_t from, std::int64_t tag, std::size_t sent, std::size_t expected) const;
+  Inbox& inbox_of(std::uint32_t from);
+
+  const std::shared_ptr<Communicator> group_;
+  std::mutex peers_mutex_;                  // guards which there are
+  std::map<std::uint32_t, Lane> outboxes_;  // by rank
+  std::map<std::uint32_t, Inbox> inboxes_;  // likewise
+  Lane calls_;
+};
+
+}  // namespace muster::collective

@@ -1,0 +1,158 @@
+// Calls that are started and waited for later, and messages with tags.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <atomic>
+
+#include "ranks.h"
+
+#include "tests/unit/base/mentions.h"
+
+namespace muster::collective {
+namespace {
+
+using AsyncRanks = std::vector<std::unique_ptr<AsyncGroup>>;
+
+AsyncRanks async_ranks(std::uint32_t ranks, Hosts hosts, const Options& options = patient) {
+  AsyncRanks made;
+  for (auto& group : connect_ranks(ranks, hosts, options))
+    made.push_back(std::make_unique<AsyncGroup>(std::move(group)));
+  return made;
+}
+
+AsyncGroup::Call adding(float& value) {
+  return [&value](Communicator& group) {
+    return group.all_reduce(&value, &value, 1, DType::float32, Reduction::sum);
+  };
+}
+
+void expect_done(const Work& work) {
+  const auto end = work.wait(patient.call_timeout);
+  ASSERT_TRUE(end) << "it never ended";
+  EXPECT_TRUE(*end) << end->error().message;
+}
+
+class Async : public ::testing::TestWithParam<Hosts> {};
+
+TEST_P(Async, CallsAreMadeInTheOrderInWhichTheyWereStarted) {
+  const AsyncRanks groups = async_ranks(3, GetParam());
+  run_threads(3, [&](std::uint32_t rank) {
+    std::vector<float> values(50);
+    std::vector<std::shared_ptr<Work>> under_way;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(i * (rank + 1));
+      under_way.push_back(groups[rank]->start(adding(values[i])));
+    }
+    float last = 1;
+    ASSERT_TRUE(groups[rank]->run(adding(last))) << "a call that is waited for is made behind the others";
+    EXPECT_EQ(last, 3);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      EXPECT_TRUE(under_way[i]->is_done());
+      expect_done(*under_way[i]);
+      EXPECT_EQ(values[i], static_cast<float>(6 * i));
+    }
+  });
+}
+
+TEST_P(Async, MessagesOvertakeThoseWithOtherTags) {
+  const AsyncRanks groups = async_ranks(2, GetParam());
+  constexpr std::int64_t tags[] = {7, 3, 7, -1};
+  run_threads(2, [&](std::uint32_t rank) {
+    std::vector<Bytes> bytes;
+    for (std::size_t i = 0; i < 4; ++i) bytes.push_back(rank == 0 ? bytes_of(1, i, 100 + i) : Bytes(100 + i));
+    std::vector<std::shared_ptr<Work>> under_way;
+    if (rank == 0)
+      for (std::size_t i = 0; i < 4; ++i) under_way.push_back(groups[0]->send(1, bytes[i], tags[i]));
+    else
+      for (const std::size_t i : {3u, 1u, 0u, 2u})
+        under_way.push_back(groups[1]->receive(0, bytes[i], tags[i]));
+    for (const auto& work : under_way) expect_done(*work);
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(bytes[i] == bytes_of(1, i, 100 + i)) << i;
+  });
+}
+
+// Each waits for what another sends only after it has got something itself.
+TEST_P(Async, AMessageThatWaitsHoldsUpNoOther) {
+  const AsyncRanks groups = async_ranks(3, GetParam());
+  const std::size_t size = 3 << 20;  // more than what lies between the ranks
+  run_threads(3, [&](std::uint32_t rank) {
+    const std::uint32_t next = (rank + 1) % 3, before = (rank + 2) % 3;
+    Bytes from_next(size), from_before(size);
+    const Bytes to_next = bytes_of(2, rank * 3 + next, size),
+                to_before = bytes_of(2, rank * 3 + before, size);
+    const auto first = groups[rank]->receive(before, from_before, 0);
+    const auto second = groups[rank]->receive(next, from_next, 0);
+    const auto third = groups[rank]->send(before, to_before, 0);
+    expect_done(*second);
+    const auto fourth = groups[rank]->send(next, to_next, 0);
+    for (const auto& work : {first, third, fourth}) expect_done(*work);
+    EXPECT_TRUE(from_next == bytes_of(2, next * 3 + rank, size));
+    EXPECT_TRUE(from_before == bytes_of(2, before * 3 + rank, size));
+  });
+}
+
+TEST_P(Async, ASizeThatDiffersIsNamedAndEndsNothing) {
+  const AsyncRanks groups = async_ranks(2, GetParam());
+  run_threads(2, [&](std::uint32_t rank) {
+    Bytes three(3), four(4), empty;
+    if (rank == 0) {
+      expect_done(*groups[0]->send(1, four, 5));
+      expect_done(*groups[0]->send(1, empty, 6));
+      return;
+    }
+    const auto end = groups[1]->receive(0, three, 5)->wait(patient.call_timeout);
+    ASSERT_TRUE(end);
+    ASSERT_FALSE(*end);
+    EXPECT_THAT(end->error().message, Mentions("rank 0 sent 4 bytes with tag 5 to rank 1", "expected 3"));
+    expect_done(*groups[1]->receive(0, empty, 6));
+  });
+}
+
+TEST_P(Async, AnAbortEndsWhatIsUnderWay) {
+  const AsyncRanks groups = async_ranks(2, GetParam());
+  float value = 1;
+  Bytes bytes(8);
+  const auto call = groups[0]->start(adding(value));
+  const auto message = groups[0]->receive(1, bytes, 0);
+  EXPECT_FALSE(call->wait(Duration::zero()));
+  groups[0]->abort({Code::aborted, "the test ends it"});
+  for (const auto& work : {call, message}) {
+    const auto end = work->wait(soon);
+    ASSERT_TRUE(end);
+    ASSERT_FALSE(*end);
+    EXPECT_THAT(end->error().message, Mentions("the test ends it"));
+  }
+}
+
+TEST_P(Async, ADeadlineOfOneCallIsItsOwn) {
+  const AsyncRanks groups = async_ranks(2, GetParam());
+  float value = 1;
+  const auto end = groups[0]->run(adding(value), std::chrono::milliseconds(50));
+  ASSERT_FALSE(end);
+  EXPECT_EQ(end.error().code, Code::timeout);
+  EXPECT_THAT(end.error().message, Mentions("all_reduce #1", "rank 1"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Async,
+                         ::testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved));
+
+TEST(Work, TellsItsFollowersOnce) {
+  Work work;
+  std::atomic<int> told{0};
+  work.on_done([&](const Result<>& end) { told += end ? 1 : 100; });
+  EXPECT_EQ(told, 0);
+  work.finish({});
+  EXPECT_EQ(told, 1);
+  work.on_done([&](const Result<>& end) { told += end ? 10 : 100; });
+  EXPECT_EQ(told, 11);
+}
+
+TEST(AsyncGroup, RefusesMessagesToRanksThatAreNone) {
+  const AsyncRanks groups = async_ranks(1, Hosts::one);
+  Bytes bytes(1);
+  EXPECT_THAT(groups[0]->send(0, bytes, 0)->wait()->error().message, Mentions("cannot send to rank 0"));
+  EXPECT_THAT(groups[0]->receive(4, bytes, 0)->wait()->error().message, Mentions("receive from rank 4"));
+}
+
+}  // namespace
+}  // namespace muster::collective
