@@ -30,6 +30,7 @@ struct LocalGroup::RankLine {
   alignas(2 * line_size_bytes) std::atomic<std::uint64_t> arrived;  // syncs that this rank has reached
   Call call;
   Offsets offsets;
+  std::atomic<std::uint32_t> cpu;  // 1 + where it last waited for long; 0: nowhere yet
 };
 
 // The large areas begin at huge pages.
@@ -52,7 +53,8 @@ LocalGroup::LocalGroup(LocalShape shape, net::Segment segment, const Clock& cloc
       layout_(shape_),
       segment_(std::make_shared<const net::Segment>(std::move(segment))),
       arena_(std::make_shared<SharedArena>(segment_, shape_.local_rank, size())),
-      short_wait_(shape_.ranks.size(), clock) {}
+      short_wait_(shape_.ranks.size(), clock),
+      core_sharing_(std::make_unique<CoreSharing>(shape_.ranks.size())) {}
 
 Result<LocalGroup> LocalGroup::create(LocalShape shape, const Clock& clock) {
   static_assert(sizeof(Header) <= page_size_bytes);
@@ -133,8 +135,22 @@ bool LocalGroup::is_flagged() const {
 bool LocalGroup::aborted() const { return is_flagged() || reason().is_claimed(); }
 
 bool LocalGroup::released_soon() const {
-  short_wait_.until([this] { return released() || is_flagged(); });
+  short_wait_.until([this] { return released() || is_flagged(); }, [this] { look_at_cores(); });
   return released();
+}
+
+// Of two ranks that share a core the later one moves.
+void LocalGroup::look_at_cores() const {
+  if (!core_sharing_->is_possible()) return;
+  const std::uint32_t cpu = CoreSharing::own_cpu();
+  line(local_rank()).cpu.store(cpu + 1, std::memory_order_relaxed);
+  const auto has_rank = [&](std::uint32_t wanted, std::uint32_t until) {
+    for (std::uint32_t r = 0; r < until; ++r)
+      if (r != local_rank() && line(r).cpu.load(std::memory_order_relaxed) == wanted + 1) return true;
+    return false;
+  };
+  core_sharing_->look(cpu, has_rank(cpu, local_rank()),
+                      [&](std::uint32_t other) { return has_rank(other, size()); });
 }
 
 Result<> LocalGroup::wait_long(const Call& call, TimePoint deadline) {

@@ -25,6 +25,7 @@
 
 #include "muster/base/base.h"
 #include "muster/collective/call.h"
+#include "muster/collective/core_sharing.h"
 #include "muster/collective/pair_memory.h"
 #include "muster/collective/shared_arena.h"
 #include "muster/collective/shared_reason.h"
@@ -111,6 +112,9 @@ class LocalGroup {
     return wait_long(call, deadline());
   }
 
+  // Of a rank that has waited in vain for a while: see core_sharing.h. Any thread.
+  void look_at_cores() const;
+
   // Ends the group for all local ranks and wakes those that wait. The first reason stays. Any thread.
   void abort(const Error& reason);
   bool aborted() const;
@@ -145,6 +149,7 @@ class LocalGroup {
   std::uint64_t syncs_ = 0;
   std::uint64_t compared_ = 0;  // number of the last call that was compared
   ShortWait short_wait_;
+  std::unique_ptr<CoreSharing> core_sharing_;
 };
 
 }  // namespace muster::collective

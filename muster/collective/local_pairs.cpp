@@ -204,7 +204,8 @@ void LocalPairs::wake(std::uint32_t place, Bell Seat::*bell) {
 template <class Ready>
 Result<> LocalPairs::await(std::uint32_t place, Bell Seat::*own_bell, Ready&& ready, const Message& message,
                            const MessageWait& wait) {
-  if (short_wait_.until([&] { return ready() || is_over(place); }) && ready()) return {};
+  const auto is_ended = [&] { return ready() || is_over(place); };
+  if (short_wait_.until(is_ended, [&] { group_.look_at_cores(); }) && ready()) return {};
   Bell& bell = memory_.seat(own_place()).*own_bell;
   for (;;) {
     bell.sleepers.fetch_add(1);

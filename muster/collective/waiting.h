@@ -35,13 +35,14 @@ class ShortWait {
       : clock_(clock),
         pauses_(ranks_of_host <= std::thread::hardware_concurrency() ? pauses_alone : pauses_crowded) {}
 
-  // Whether `done()` became true meanwhile.
-  template <class Done>
-  bool until(Done&& done) const {
+  // Whether `done()` became true meanwhile. `before_yielding()` is called once if it did not soon.
+  template <class Done, class Before>
+  bool until(Done&& done, Before&& before_yielding) const {
     for (std::uint32_t i = 0; i < pauses_; ++i) {
       if (done()) return true;
       pause_core();
     }
+    before_yielding();
     const TimePoint last = clock_.now() + yields_longest;
     for (std::uint32_t i = 0; i < yields && clock_.now() < last; ++i) {
       if (done()) return true;
