@@ -1,5 +1,5 @@
-// bench_collectives: the collective calls among processes of this host. It forks the ranks itself, checks each
-// answer first, then times the calls on rank 0.
+// bench_collectives: the collective calls among processes of this host. It forks the ranks itself, checks
+// each answer first, then times the calls on rank 0.
 //
 //   bench_collectives --ranks 2,4,8 --bytes 64,1024,1048576 --calls barrier,broadcast --transport auto|tcp
 //
@@ -128,11 +128,13 @@ void run_rank(const Settings& settings, Communicator& comm) {
       (void)test.times_us(warm_up_calls);
       std::vector<double> times = test.times_us(calls_of(bytes));
       if (comm.rank() != 0) continue;
-      const double mean = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+      const double mean =
+          std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
       std::ranges::sort(times);
-      fmt::print("{{\"program\": \"muster\", \"call\": \"{}\", \"ranks\": {}, \"bytes\": {}, "
-                 "\"median_us\": {:.2f}, \"mean_us\": {:.2f}}}\n",
-                 call, comm.size(), bytes, times[times.size() / 2], mean);
+      fmt::print(
+          "{{\"program\": \"muster\", \"call\": \"{}\", \"ranks\": {}, \"bytes\": {}, "
+          "\"median_us\": {:.2f}, \"mean_us\": {:.2f}}}\n",
+          call, comm.size(), bytes, times[times.size() / 2], mean);
       std::fflush(stdout);
     }
 }
@@ -142,7 +144,9 @@ void run_rank(const Settings& settings, Communicator& comm) {
 int main(int argc, char** argv) {
   Settings settings;
   CLI::App app("collective calls among processes of this host; one JSON object a line");
-  app.add_option("--ranks", settings.ranks, "numbers of processes")->delimiter(',')->check(CLI::Range(1, 256));
+  app.add_option("--ranks", settings.ranks, "numbers of processes")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 256));
   app.add_option("--bytes", settings.bytes, "sizes of the larger buffer")->delimiter(',');
   app.add_option("--calls", settings.calls)->delimiter(',')->check(CLI::IsMember(all_calls));
   app.add_option("--transport", settings.transport)->check(CLI::IsMember({"auto", "tcp"}));

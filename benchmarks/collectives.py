@@ -110,7 +110,7 @@ def print_table(times: dict[Key, dict[str, list[float]]]) -> None:
             f"| {what} | {ranks} | {time_text(min(peers))} | {time_text(medians['muster'])} "
             f"| {share:.2f} | {wanted(key)} | {answer} |"
         )
-    print(f"\n{reached} of {rows} reached; medians of each round's medians, the better of Open MPI bound and unbound")
+    print(f"\n{reached} of {rows} reached; medians of rounds; of Open MPI the better, bound or unbound")
 
 
 def main() -> None:

@@ -2,9 +2,9 @@
 //
 // Two ranks that wait for each other by turns on one core keep it busy between them, and the system, which
 // sees two processes that both run, leaves them there: each call then costs several switches instead of a
-// look at a line of memory. A rank that sees it often moves itself to a core without ranks, and may run anywhere
-// again from then on. MPI's launchers bind processes for the same reason; a bound process would lose the
-// other cores for its threads.
+// look at a line of memory. A rank that sees it often moves itself to a core without ranks, and may run
+// anywhere again from then on. MPI's launchers bind processes for the same reason; a bound process would lose
+// the other cores for its threads.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ class CoreSharing {
   // Of a host with so many ranks: with more of them than cores there is nothing to do.
   explicit CoreSharing(std::size_t ranks_of_host);
 
-  // Of a rank that has waited in vain for a while on `cpu`: whether a rank before it shares that, and for each
-  // cpu, whether another rank is there. Any thread.
+  // Of a rank that has waited in vain for a while on `cpu`: whether a rank before it shares that, and for
+  // each cpu, whether another rank is there. Any thread.
   template <class HasRank>
   void look(std::uint32_t cpu, bool is_shared, const HasRank& has_rank) {
     if (!is_possible_) return;

@@ -83,7 +83,8 @@ class GroupCommunicator final : public Communicator {
   Result<> all_gather(const std::byte* in, std::byte* out, std::size_t each_bytes, const Call& call);
   Result<> barrier(const Call& call);
   Result<> reduce_scatter(const std::byte* in, std::byte* out, const Call& call);
-  Result<> all_to_all_uneven(SentPieces in, ReceivedPieces out, const Call& call);
+  Result<> all_to_all_uneven(SentPieces in, ReceivedPieces out, std::span<const std::byte> told,
+                             const Call& call);
 
   // Where the data of an all_reduce lies in this rank's shared memory.
   Offsets offsets_of(const void* in, const void* out, std::size_t size_bytes) const;

@@ -224,13 +224,15 @@ Result<> GroupCommunicator::all_to_all_uneven(SentPieces in, ReceivedPieces out)
                 fmt::format("all_to_all_uneven among {} ranks; at most {} are possible: use all_to_all, with "
                             "pieces of one size",
                             size(), uneven_ranks_max));
+  std::vector<std::uint64_t> sizes;  // kept until the call has ended, like all that is sent
+  const auto told = sizes_in_bytes(in, sizes);
   return run({.kind = CallKind::all_to_all, .uneven = true},
-             [&](const Call& numbered) { return all_to_all_uneven(in, out, numbered); });
+             [&](const Call& numbered) { return all_to_all_uneven(in, out, told, numbered); });
 }
 
-Result<> GroupCommunicator::all_to_all_uneven(SentPieces in, ReceivedPieces out, const Call& call) {
-  std::vector<std::uint64_t> own, table(std::size_t{size()} * size());
-  const auto told = sizes_in_bytes(in, own);
+Result<> GroupCommunicator::all_to_all_uneven(SentPieces in, ReceivedPieces out,
+                                              std::span<const std::byte> told, const Call& call) {
+  std::vector<std::uint64_t> table(std::size_t{size()} * size());
   MUSTER_TRY_VOID(all_gather(told.data(), reinterpret_cast<std::byte*>(table.data()), told.size(), call));
   const auto size_of = [&](std::uint32_t from, std::uint32_t to) {
     return static_cast<std::size_t>(table[std::size_t{from} * size() + to]);

@@ -1,8 +1,11 @@
 #include "muster/train/run_context.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include "muster/train/aborted_step.h"
 #include "muster/train/call_context.h"
@@ -48,6 +51,19 @@ Result<> explicit_all_reduce(std::optional<std::uint32_t> stages, AllReduce give
   return {};
 }
 
+// A call whose output is no input of it, and may be made twice.
+Result<> explicit_call(std::string_view what, std::optional<std::uint32_t> stages, std::span<std::byte> out,
+                       const Collectives::GroupCall& call) {
+  Session& session = *Session::current();
+  MUSTER_TRY_VOID(call_in_body([&] { return session.recovery().explicit_collective(what, stages, call); }));
+  if (step_is_aborted()) std::ranges::fill(out, std::byte{0});  // the rest of a void step computes with it
+  return {};
+}
+
+std::span<std::byte> bytes_at(void* data, std::size_t size_bytes) {
+  return {static_cast<std::byte*>(data), size_bytes};
+}
+
 }  // namespace
 
 // All workers, or in a placed job those of the same stage, whose group is formed before the first reduction,
@@ -60,6 +76,35 @@ class RecoveringGroup final : public Communicator {
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
                       Reduction reduction) override {
     return explicit_all_reduce(stages_, {in, out, count, dtype, reduction});
+  }
+  using Communicator::all_gather;
+  Result<> all_gather(const void* in, void* out, std::size_t size_bytes) override {
+    return explicit_call("all_gather", stages_, bytes_at(out, size() * size_bytes),
+                         [&](Communicator& group) { return group.all_gather(in, out, size_bytes); });
+  }
+  Result<> reduce_scatter(const void* in, void* out, std::size_t count, DType dtype,
+                          Reduction reduction) override {
+    return explicit_call(
+        "reduce_scatter", stages_, bytes_at(out, count * size_bytes(dtype)),
+        [&](Communicator& group) { return group.reduce_scatter(in, out, count, dtype, reduction); });
+  }
+  Result<> reduce(const void* in, void* out, std::size_t count, DType dtype, Reduction reduction,
+                  std::uint32_t root) override {
+    return explicit_call(
+        "reduce", stages_, bytes_at(out, count * size_bytes(dtype)),
+        [&](Communicator& group) { return group.reduce(in, out, count, dtype, reduction, root); });
+  }
+  Result<> broadcast(void* data, std::size_t size_bytes, std::uint32_t root) override {
+    return explicit_call("broadcast", stages_,
+                         {},  // what it holds is what the rest of a void step computes with
+                         [&](Communicator& group) { return group.broadcast(data, size_bytes, root); });
+  }
+  Result<> all_to_all(SentPieces in, ReceivedPieces out) override {
+    const Collectives::GroupCall call = [&](Communicator& group) { return group.all_to_all(in, out); };
+    MUSTER_TRY_VOID(explicit_call("all_to_all", stages_, {}, call));
+    if (step_is_aborted())
+      for (const auto piece : out) std::ranges::fill(piece, std::byte{0});
+    return {};
   }
   bool shares_memory() const override { return Session::current()->collectives().shares_memory(stages_); }
   Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes) override {

@@ -16,14 +16,16 @@ std::string reduction_name(const Attributes& attributes) {
 }
 
 Types infer(const Signature& signature) {
-  if (!reduction_from_string(reduction_name(signature.attributes)))
-    return bad("all_reduce: the reduction must be 'sum', 'mean', 'max' or 'min', not '{}'",
-               reduction_name(signature.attributes));
+  const std::string name = reduction_name(signature.attributes);
+  const auto reduction = reduction_from_string(name);
+  if (!reduction)
+    return bad(
+        "all_reduce: no reduction is called '{}': take sum, mean, max, min, product, band, bor or bxor",
+        name);
   MUSTER_TRY_VOID(require_equal_dtypes("all_reduce", signature));
   const DType dtype = signature.inputs[0].dtype;
-  if (dtype != DType::float32 && dtype != DType::float64 && dtype != DType::int32 && dtype != DType::int64)
-    return bad("all_reduce: float32, float64, int32 or int64 is needed, not {}: cast it",
-               muster::to_string(dtype));
+  if (!can_reduce(dtype, *reduction))
+    return bad("all_reduce: there is no {} of {}", name, muster::to_string(dtype));
   return std::vector<TensorType>(signature.inputs.begin(), signature.inputs.end());
 }
 
@@ -180,7 +182,8 @@ const Op& all_reduce_op() {
   static const Op op{
       .name = "all_reduce",
       .documentation =
-          "Each input reduced over all ranks ('sum', 'mean', 'max', 'min'), one output for each; one "
+          "Each input reduced over all ranks (`reduction`: 'sum', 'mean', 'max', 'min', 'product', and of "
+          "integers and bools 'band', 'bor', 'bxor'), one output for each; one "
           "collective for all of them. Every rank must call it. Alone it copies. With `bucket_bytes` or "
           "`bucket_splits` a plan makes several collectives of it, each as soon as its inputs are made, at "
           "most so large or cut before these positions in the order in which the inputs are made. With "

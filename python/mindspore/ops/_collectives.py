@@ -1,4 +1,4 @@
-"""mindspore.ops: collective classes, by all_reduce. Every worker calls them at the same place.
+"""mindspore.ops: collective classes. Every worker calls them at the same place.
 
 Every worker makes the same graph, whatever its rank: a gradient that only some of them pass on would be a
 collective call that only some of them make.
@@ -7,7 +7,7 @@ collective call that only some of them make.
 from mindspore import _names
 from mindspore.communication import GlobalComm, get_group_size, get_rank, require_world
 from mindspore.ops._primitive import Primitive
-from mindspore.ops._training_primitives import ReduceOp, all_reduced
+from mindspore.ops._training_primitives import ReduceOp
 from muster import Tensor, ops
 
 
@@ -42,18 +42,6 @@ class _Collective(Primitive):
         return x.shape[axis] // size
 
 
-def _only_of(rank: int, x):
-    """`x` on worker `rank`, zeros on the others."""
-    return ops.select(Tensor(get_rank() == rank), x, ops.zeros_like(x))
-
-
-def _gathered(x):
-    """The tensors of all workers along a new first axis: zeros but for the own one, added up."""
-    rank, size = get_rank(), get_group_size()
-    parts = [x if at == rank else ops.zeros_like(x) for at in range(size)]
-    return all_reduced(ops.stack(parts, 0), ReduceOp.SUM)
-
-
 class AllGather(_Collective):
     """The tensors of all workers joined along the first axis, in the order of the ranks."""
 
@@ -62,8 +50,7 @@ class AllGather(_Collective):
         self._require_tensor(input_x)
         if input_x.ndim == 0:
             raise ValueError("AllGather: a tensor without axes cannot be joined: reshape it to (1,)")
-        made = _gathered(input_x)
-        return ops.reshape(made, (made.shape[0] * made.shape[1], *made.shape[2:]))
+        return ops.all_gather(input_x)
 
 
 class Broadcast(_Collective):
@@ -80,7 +67,7 @@ class Broadcast(_Collective):
         root = self._require_rank("root_rank", self.root_rank)
         for each in input_x:
             self._require_tensor(each)
-        return tuple(all_reduced(_only_of(root, each), ReduceOp.SUM) for each in input_x)
+        return tuple(ops.broadcast(each, root) for each in input_x)
 
 
 class ReduceScatter(_Collective):
@@ -94,9 +81,8 @@ class ReduceScatter(_Collective):
     def compute(self, input_x):
         """(n / workers, ...)."""
         self._require_axis("axis 0", 0, input_x)
-        count = self._part(input_x, 0, "axis 0")
-        begin = get_rank() * count
-        return all_reduced(input_x, self.op)[begin : begin + count]
+        self._part(input_x, 0, "axis 0")
+        return ops.reduce_scatter(input_x, self.op)
 
 
 class AlltoAll(_Collective):
@@ -115,11 +101,11 @@ class AlltoAll(_Collective):
             )
         for setting in ("split_dim", "concat_dim"):
             self._require_axis(setting, getattr(self, setting), input_x)
-        axis = 1 + self.split_dim % input_x.ndim
-        count = self._part(input_x, axis - 1, f"axis {self.split_dim}")
-        begin = get_rank() * count
-        part = _gathered(input_x)[(slice(None),) * axis + (slice(begin, begin + count),)]
-        return ops.concat([part[at] for at in range(size)], self.concat_dim)
+        axis = self.split_dim % input_x.ndim
+        count = self._part(input_x, axis, f"axis {self.split_dim}")
+        parts = ops.stack(ops.split(input_x, count, axis), 0)  # one of each worker along a new first axis
+        got = ops.all_to_all(parts)
+        return ops.concat([got[at] for at in range(size)], self.concat_dim)
 
 
 class Reduce(_Collective):
@@ -132,7 +118,9 @@ class Reduce(_Collective):
 
     def compute(self, input_x):
         """The joined tensor on dest_rank."""
-        return _on(self._require_rank("dest_rank", self.dest_rank), all_reduced(input_x, self.op))
+        root = self._require_rank("dest_rank", self.dest_rank)
+        self._require_tensor(input_x)
+        return _on(root, ops.reduce(input_x, self.op, root))
 
 
 class CollectiveGather(_Collective):
@@ -157,8 +145,10 @@ class CollectiveScatter(_Collective):
     def compute(self, input_x):
         """(n / workers, ...)."""
         root = self._require_rank("src_rank", self.src_rank)
-        self._require_tensor(input_x)
-        return ReduceScatter()(_only_of(root, input_x))
+        self._require_axis("axis 0", 0, input_x)
+        count = self._part(input_x, 0, "axis 0")
+        begin = get_rank() * count
+        return ops.broadcast(input_x, root)[begin : begin + count]
 
 
 def _on(rank: int, x):

@@ -147,6 +147,25 @@ TEST(Work, TellsItsFollowersOnce) {
   EXPECT_EQ(told, 11);
 }
 
+// What docs/guide/collectives.md shows.
+TEST(AsyncGroup, ComputesWhileACallIsUnderWay) {
+  const AsyncRanks groups = async_ranks(2, Hosts::one);
+  run_threads(2, [&](std::uint32_t rank) {
+    AsyncGroup& calls = *groups[rank];
+    std::vector<float> data(100'000, 1), other(1000, 2);
+    const auto work = calls.start([&](Communicator& ranks) {
+      return ranks.all_reduce(data.data(), data.data(), data.size(), DType::float32, Reduction::sum);
+    });
+    for (float& value : other) value *= 2;
+    const auto end = work->wait(std::chrono::seconds(5));
+    ASSERT_TRUE(end);
+    EXPECT_TRUE(*end);
+    EXPECT_EQ(data, std::vector<float>(data.size(), 2));
+    const auto bytes = std::as_writable_bytes(std::span(other));
+    expect_done(rank == 0 ? *calls.send(1, bytes, /*tag=*/7) : *calls.receive(0, bytes, 7));
+  });
+}
+
 TEST(AsyncGroup, RefusesMessagesToRanksThatAreNone) {
   const AsyncRanks groups = async_ranks(1, Hosts::one);
   Bytes bytes(1);

@@ -25,7 +25,8 @@ bool moves(bool is_shared, bool others_have_ranks) {
     const cpu_set_t before = allowed_cpus();
     for (int round = 0; round < 20 && !has_moved; ++round) {  // the system may move it back at once
       const std::uint32_t cpu = CoreSharing::own_cpu();
-      for (int i = 0; i < 64; ++i) sharing.look(cpu, is_shared, [&](std::uint32_t) { return others_have_ranks; });
+      for (int i = 0; i < 64; ++i)
+        sharing.look(cpu, is_shared, [&](std::uint32_t) { return others_have_ranks; });
       has_moved = CoreSharing::own_cpu() != cpu;
     }
     const cpu_set_t after = allowed_cpus();

@@ -1,5 +1,5 @@
-// Every collective call over every layout: a deadline, an abort, a peer that is killed or stopped in it, and ranks
-// that call something else.
+// Every collective call over every layout: a deadline, an abort, a peer that is killed or stopped in it, and
+// ranks that call something else.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
@@ -24,7 +24,8 @@ struct NamedCall {
 
 // Buffers of so many floats for each rank.
 struct Buffers {
-  explicit Buffers(const Communicator& group) : in(group.size() * floats_each, 1), out(group.size() * floats_each) {
+  explicit Buffers(const Communicator& group)
+      : in(group.size() * floats_each, 1), out(group.size() * floats_each) {
     for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
       sent.emplace_back(std::as_bytes(std::span(in).subspan(rank * floats_each, floats_each)));
       places.emplace_back(std::as_writable_bytes(std::span(out).subspan(rank * floats_each, floats_each)));
@@ -49,7 +50,8 @@ constexpr NamedCall every_call[] = {
     {"reduce_scatter",
      [](Communicator& group) {
        Buffers data(group);
-       return group.reduce_scatter(data.in.data(), data.out.data(), floats_each, DType::float32, Reduction::sum);
+       return group.reduce_scatter(data.in.data(), data.out.data(), floats_each, DType::float32,
+                                   Reduction::sum);
      }},
     {"broadcast",
      [](Communicator& group) {
@@ -79,7 +81,8 @@ constexpr NamedCall every_call[] = {
     {"gather",
      [](Communicator& group) {
        Buffers data(group);
-       return group.gather(data.sent[0], group.rank() == 2 ? ReceivedPieces(data.places) : ReceivedPieces{}, 2);
+       return group.gather(data.sent[0], group.rank() == 2 ? ReceivedPieces(data.places) : ReceivedPieces{},
+                           2);
      }},
     {"scatter",
      [](Communicator& group) {

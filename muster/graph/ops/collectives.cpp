@@ -1,0 +1,225 @@
+// all_gather, reduce_scatter, all_to_all, broadcast and reduce, each the gradient of another one.
+#include <cstring>
+
+#include "muster/graph/ops/array.h"
+#include "muster/graph/ops/primitive.h"
+#include "muster/graph/ops/rules.h"
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+namespace {
+namespace collectives_rows {
+
+// How many ranks the group has; the call compares it with the group's own number.
+std::int64_t ranks_of(const Attributes& attributes) { return attributes.get("ranks", std::int64_t{1}); }
+
+TensorType with_first(TensorType type, std::int64_t size) {
+  type.shape[0] = size;
+  return type;
+}
+
+Result<> require_blocks(std::string_view op, const Signature& signature) {
+  const Shape& shape = signature.inputs[0].shape;
+  const std::int64_t ranks = ranks_of(signature.attributes);
+  if (shape.rank() > 0 && ranks > 0 && shape[0] % ranks == 0) return {};
+  return bad("{}: the first axis of {} is cut into a block for each of {} ranks", op, to_string(shape),
+             ranks);
+}
+
+std::string reduction_name(const Attributes& attributes) {
+  return attributes.get<std::string>("reduction", "sum");
+}
+
+Result<> require_reduction(std::string_view op, const Signature& signature) {
+  const std::string name = reduction_name(signature.attributes);
+  const auto reduction = reduction_from_string(name);
+  const DType dtype = signature.inputs[0].dtype;
+  if (!reduction) return bad("{}: no reduction is called '{}'", op, name);
+  if (!can_reduce(dtype, *reduction))
+    return bad("{}: there is no {} of {}", op, name, muster::to_string(dtype));
+  return {};
+}
+
+Types infer_all_gather(const Signature& signature) {
+  const TensorType& x = signature.inputs[0];
+  if (x.shape.rank() == 0)
+    return bad("all_gather: a tensor without axes cannot be joined: reshape it to (1,)");
+  return std::vector<TensorType>{with_first(x, x.shape[0] * ranks_of(signature.attributes))};
+}
+
+Types infer_reduce_scatter(const Signature& signature) {
+  MUSTER_TRY_VOID(require_blocks("reduce_scatter", signature));
+  MUSTER_TRY_VOID(require_reduction("reduce_scatter", signature));
+  const TensorType& x = signature.inputs[0];
+  return std::vector<TensorType>{with_first(x, x.shape[0] / ranks_of(signature.attributes))};
+}
+
+Types infer_all_to_all(const Signature& signature) {
+  MUSTER_TRY_VOID(require_blocks("all_to_all", signature));
+  return same_as_first(signature);
+}
+
+Types infer_reduce(const Signature& signature) {
+  MUSTER_TRY_VOID(require_reduction("reduce", signature));
+  return same_as_first(signature);
+}
+
+// ---- Gradients --------------------------------------------------------------------------------------------
+
+const std::string& require_sum(std::string_view op, const std::string& reduction) {
+  if (reduction != "sum" && reduction != "mean")
+    throw Exception(Code::not_provided,
+                    fmt::format("the gradient cannot pass through {} with '{}'", op, reduction));
+  return reduction;
+}
+
+std::vector<Value> gradient_of_all_gather(const GradientQuery& query) {
+  return {apply("reduce_scatter", {query.output_gradients[0]}, query.attributes)};
+}
+
+std::vector<Value> gradient_of_reduce_scatter(const GradientQuery& query) {
+  const Value dx = apply("all_gather", {query.output_gradients[0]}, query.attributes);
+  if (require_sum("reduce_scatter", reduction_name(query.attributes)) == "sum") return {dx};
+  return {times(dx, 1.0 / static_cast<double>(ranks_of(query.attributes)))};
+}
+
+std::vector<Value> gradient_of_all_to_all(const GradientQuery& query) {
+  return {apply("all_to_all", {query.output_gradients[0]}, query.attributes)};
+}
+
+std::vector<Value> gradient_of_broadcast(const GradientQuery& query) {
+  return {apply("reduce", {query.output_gradients[0]}, query.attributes)};
+}
+
+std::vector<Value> gradient_of_reduce(const GradientQuery& query) {
+  const Value dx = apply("broadcast", {query.output_gradients[0]}, query.attributes);
+  if (require_sum("reduce", reduction_name(query.attributes)) == "sum") return {dx};
+  return {times(dx, 1.0 / static_cast<double>(ranks_of(query.attributes)))};
+}
+
+// ---- Kernels ----------------------------------------------------------------------------------------------
+
+struct Settings {
+  std::size_t in_bytes = 0, out_bytes = 0, elements = 0;  // elements of the output
+  DType dtype = DType::float32;
+  Reduction reduction = Reduction::sum;
+  std::uint32_t ranks = 1, root = 0;
+};
+
+Prepared prepare(const Signature& signature) {
+  const TensorType& x = signature.inputs[0];
+  const TensorType& y = signature.outputs[0];
+  return prepared(
+      Settings{.in_bytes = x.size_bytes(),
+               .out_bytes = y.size_bytes(),
+               .elements = static_cast<std::size_t>(y.shape.elements()),
+               .dtype = x.dtype,
+               .reduction = *reduction_from_string(reduction_name(signature.attributes)),
+               .ranks = static_cast<std::uint32_t>(ranks_of(signature.attributes)),
+               .root = static_cast<std::uint32_t>(signature.attributes.get("root", std::int64_t{0}))},
+      0);
+}
+
+// The call of a group; alone each of them gives what it was given.
+template <Result<> (*call_group)(const KernelCall&, const Settings&)>
+void run(const KernelCall& call) {
+  const auto& settings = call.setting<Settings>();
+  const std::uint32_t size = call.communicator == nullptr ? 1 : call.communicator->size();
+  Result<> done;
+  if (size != settings.ranks)
+    done = fail(Code::invalid_argument,
+                fmt::format("a collective call for {} ranks in a group of {}", settings.ranks, size));
+  else if (size == 1 && call.outputs[0] != call.inputs[0])
+    std::memcpy(call.outputs[0], call.inputs[0], settings.in_bytes);
+  else if (size > 1)
+    done = call_group(call, settings);
+  if (!done) *call.failure = std::move(done).error();
+}
+
+Result<> gather_all(const KernelCall& call, const Settings& settings) {
+  return call.communicator->all_gather(call.inputs[0], call.outputs[0], settings.in_bytes);
+}
+
+Result<> scatter_reduced(const KernelCall& call, const Settings& settings) {
+  return call.communicator->reduce_scatter(call.inputs[0], call.outputs[0], settings.elements, settings.dtype,
+                                           settings.reduction);
+}
+
+Result<> exchange(const KernelCall& call, const Settings& settings) {
+  const std::size_t block = settings.in_bytes / settings.ranks;
+  std::vector<std::span<const std::byte>> sent;
+  std::vector<std::span<std::byte>> places;
+  for (std::size_t rank = 0; rank < settings.ranks; ++rank) {
+    sent.emplace_back(call.inputs[0] + rank * block, block);
+    places.emplace_back(call.outputs[0] + rank * block, block);
+  }
+  return call.communicator->all_to_all(sent, places);
+}
+
+Result<> tell_all(const KernelCall& call, const Settings& settings) {
+  if (call.outputs[0] != call.inputs[0]) std::memcpy(call.outputs[0], call.inputs[0], settings.in_bytes);
+  return call.communicator->broadcast(call.outputs[0], settings.in_bytes, settings.root);
+}
+
+Result<> reduce_to_root(const KernelCall& call, const Settings& settings) {
+  MUSTER_TRY_VOID(call.communicator->reduce(call.inputs[0], call.outputs[0], settings.elements,
+                                            settings.dtype, settings.reduction, settings.root));
+  if (call.communicator->rank() != settings.root) std::memset(call.outputs[0], 0, settings.out_bytes);
+  return {};
+}
+
+template <Result<> (*call_group)(const KernelCall&, const Settings&)>
+Kernel kernel() {
+  return for_any_dtype({"reference", any, prepare, run<call_group>});
+}
+
+std::vector<Op> rows() {
+  return {
+      {.name = "all_gather",
+       .documentation =
+           "The tensors of all `ranks` ranks joined along the first axis, in the order of the ranks. Every "
+           "rank calls it with a tensor of the same type.",
+       .infer = infer_all_gather,
+       .gradient = gradient_of_all_gather,
+       .kernels = {kernel<gather_all>()},
+       .collective = true},
+      {.name = "reduce_scatter",
+       .documentation = "The tensors of all `ranks` ranks joined element by element, and of that this rank's "
+                        "block: the first axis is cut into as many. `reduction` is one of all_reduce's.",
+       .infer = infer_reduce_scatter,
+       .gradient = gradient_of_reduce_scatter,
+       .kernels = {kernel<scatter_reduced>()},
+       .collective = true},
+      {.name = "all_to_all",
+       .documentation = "The first axis is cut into a block for each of `ranks` ranks; block i goes to rank "
+                        "i, and what comes is joined in the order of the ranks.",
+       .infer = infer_all_to_all,
+       .gradient = gradient_of_all_to_all,
+       .kernels = {kernel<exchange>()},
+       .collective = true},
+      {.name = "broadcast",
+       .documentation = "The tensor of rank `root` for all `ranks` ranks.",
+       .infer = [](const Signature& signature) { return same_as_first(signature); },
+       .gradient = gradient_of_broadcast,
+       .kernels = {kernel<tell_all>()},
+       .collective = true},
+      {.name = "reduce",
+       .documentation =
+           "The tensors of all `ranks` ranks joined element by element on rank `root`, zeros on the others. "
+           "`reduction` is one of all_reduce's.",
+       .infer = infer_reduce,
+       .gradient = gradient_of_reduce,
+       .kernels = {kernel<reduce_to_root>()},
+       .collective = true}};
+}
+
+}  // namespace collectives_rows
+}  // namespace
+
+std::vector<const Op*> rows_of_collectives() {
+  using namespace collectives_rows;
+  static const std::vector<Op> family = rows();
+  return addresses(family);
+}
+
+}  // namespace muster::graph
