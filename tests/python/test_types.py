@@ -14,7 +14,11 @@ from places import COMPAT_PACKAGES, PACKAGES, ROOT
 sys.path.insert(0, str(ROOT / "tests/docs"))
 import snippets
 
-SCRIPTS = sorted([*ROOT.glob("examples/*.py"), *ROOT.glob("tests/python/typing_samples/*.py")])
+SCRIPTS = sorted(
+    path
+    for path in [*ROOT.glob("examples/*.py"), *ROOT.glob("tests/python/typing_samples/*.py")]
+    if path.name != "pytorch_ddp.py"  # of a package that is not here
+)
 # Of mypy for guides: what is not annotated is checked, too, and a name may get a value of another type.
 LENIENT = "check_untyped_defs = True\nallow_redefinition = True"
 # A guide shows what matters: imports that a later block uses, or has again, a name that a loop has set.
@@ -76,7 +80,11 @@ def guides_fixture(tmp_path_factory):
     folder = tmp_path_factory.mktemp("guides")
     for page in snippets.pages():
         name = "guide_" + Path(page).stem.replace("-", "_").lower()  # no module that a guide imports
-        if name in ("guide_launch_pytorch", "guide_launch_tensorflow"):  # of packages that are not here
+        if name in (
+            "guide_launch_pytorch",
+            "guide_launch_tensorflow",
+            "guide_pytorch",
+        ):  # packages that are not here
             continue
         blocks = [block for block in snippets.page_blocks(page) if block.language == "python"]
         for block in blocks:

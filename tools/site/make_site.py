@@ -37,6 +37,7 @@ SECTIONS = {
         "docs/guide/placement.md",
         "docs/guide/collectives.md",
         "docs/guide/explain.md",
+        "docs/guide/pytorch.md",
     ],
     "Running jobs": [
         "docs/guide/launch.md",

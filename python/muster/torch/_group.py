@@ -1,0 +1,36 @@
+"""How torch.distributed gets a group of Muster: init_process_group, new_group and split_group end here."""
+
+import sys
+
+from torch.distributed import ProcessGroup
+
+from muster.torch._backend import MusterBackend
+from muster.torch._process_group import MusterProcessGroup
+from muster.torch._rendezvous import connect
+
+
+def backend(store, rank: int, size: int, timeout) -> MusterBackend:
+    return MusterBackend(connect(store, rank, size, timeout), store, timeout)
+
+
+def _devices() -> dict[str, str]:
+    """Which backend each device of the group gets, from the function of PyTorch that makes it; empty if unknown."""
+    frame = sys._getframe(2)
+    config = frame.f_locals.get("backend_config")
+    return dict(config.get_device_backend_map()) if config is not None else {}
+
+
+def create(opts, backend_options) -> MusterBackend | ProcessGroup:
+    """The backend of a group, or where it is the only one the group itself (see _process_group.py).
+
+    Raises RuntimeError for devices other than the CPU.
+    """
+    devices = _devices()
+    others = [device for device, name in devices.items() if name == "muster" and device != "cpu"]
+    if others:
+        raise RuntimeError(
+            f"muster: there is no backend of {', '.join(others)}, only of the CPU: "
+            f'init_process_group("cpu:muster,{others[0]}:nccl") gives each device its backend'
+        )
+    made = backend(opts.store, opts.group_rank, opts.group_size, opts.timeout)
+    return MusterProcessGroup(opts.process_group.get_group_store(), made) if set(devices) == {"cpu"} else made

@@ -1,0 +1,116 @@
+"""Ranks that find each other through the store which PyTorch hands in, and connect."""
+
+import json
+import os
+import secrets
+import socket
+from datetime import timedelta
+
+from muster import _collective
+from muster._version import __version__
+
+_LOOPBACK = "127.0.0.1"
+_FIRST_EPOCH = 1
+
+
+def _under_prefixes(store):
+    while hasattr(store, "underlying_store"):
+        store = store.underlying_store
+    return store
+
+
+def _master(store) -> tuple[str, int] | None:
+    """Where the store is served, which every host can reach: of a TCPStore, else of the environment."""
+    store = _under_prefixes(store)
+    host = getattr(store, "host", None) or os.environ.get("MASTER_ADDR")
+    port = getattr(store, "port", None) or os.environ.get("MASTER_PORT") or 1
+    return (host, int(port)) if host else None
+
+
+def _routed_address(store) -> str:
+    """The address by which this host reaches the store: what the others can reach it by."""
+    master = _master(store)
+    if master is None:
+        master = (socket.gethostname(), 1)  # a store of files: the address that this host's name has
+    family, kind, _, _, address = socket.getaddrinfo(*master, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as probe:
+        probe.connect(address)  # a datagram socket sends nothing: this asks for the route alone
+        return probe.getsockname()[0]
+
+
+def _is_loopback(address: str) -> bool:
+    return address.startswith("127.") or address == "::1"
+
+
+class _Desk:
+    """What each rank says through the store, under its rank; and what all have said."""
+
+    def __init__(self, store, rank: int, size: int, timeout: timedelta) -> None:
+        self._store, self._rank, self._size, self._timeout = store, rank, size, timeout
+
+    def _get(self, key: str, who: str):
+        try:
+            self._store.wait([key], self._timeout)
+        except RuntimeError as error:
+            raise RuntimeError(
+                f"muster: {who} did not come to the rendezvous of {self._size} ranks within "
+                f"{self._timeout.total_seconds():g} s (this is rank {self._rank}): is it started, and does "
+                f"it create the same groups in the same order? {error}"
+            ) from error
+        return json.loads(self._store.get(key))
+
+    def exchange(self, topic: str, said):
+        self._store.set(f"muster/{topic}/{self._rank}", json.dumps(said))
+        return [self._get(f"muster/{topic}/{rank}", f"rank {rank}") for rank in range(self._size)]
+
+    def job_id(self) -> int:
+        """A number that rank 0 draws: two jobs that reach each other's ports tell each other apart."""
+        if self._rank == 0:
+            self._store.set("muster/job", json.dumps(secrets.randbits(62) + 1))
+        return self._get("muster/job", "rank 0")
+
+
+def _check_versions(versions: list[str], rank: int) -> None:
+    for other, version in enumerate(versions):
+        if version != __version__:
+            raise RuntimeError(
+                f"muster: rank {other} runs Muster {version} and rank {rank} Muster {__version__}: "
+                "install one version for all ranks"
+            )
+
+
+def _check_reachable(addresses: list[str], rank: int) -> None:
+    for other, address in enumerate(addresses):
+        if _is_loopback(address):
+            raise RuntimeError(
+                f"muster: rank {other} can be reached at {address} only, and the ranks are on several hosts "
+                f"(this is rank {rank}): give MASTER_ADDR (or init_method) an address or name of rank 0's "
+                "host that the other hosts reach, not localhost"
+            )
+
+
+def connect(store, rank: int, size: int, timeout: timedelta):
+    """The group of ranks that share `store`.
+
+    Raises RuntimeError naming the rank that did not come within `timeout`, that has another version of Muster,
+    or that others cannot reach.
+    """
+    desk = _Desk(store.clone() if hasattr(store, "clone") else store, rank, size, timeout)
+    met = desk.exchange("rank", {"version": __version__, "host": _collective.host_key()})
+    _check_versions([other["version"] for other in met], rank)
+    one_host = len({other["host"] for other in met}) == 1
+    listener = _collective.Listener(_LOOPBACK if one_host else _routed_address(store))
+    own = [_collective.host_key(), listener.address, listener.port, listener.local_name]
+    endpoints = [tuple(endpoint) for endpoint in desk.exchange("endpoint", own)]
+    if not one_host:
+        _check_reachable([address for _, address, _, _ in endpoints], rank)
+    seconds = timeout.total_seconds()
+    return _collective.connect(
+        rank,
+        endpoints,
+        listener,
+        job_id=desk.job_id(),
+        epoch=_FIRST_EPOCH,
+        connect_timeout=seconds,
+        call_timeout=seconds,
+    )

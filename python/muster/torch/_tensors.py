@@ -1,0 +1,117 @@
+"""Tensors as the addresses, sizes and names that Muster's calls take."""
+
+import torch
+from torch.distributed import ReduceOp
+
+DTYPES = {
+    torch.float32: "float32",
+    torch.float64: "float64",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.int8: "int8",
+    torch.uint8: "uint8",
+    torch.int16: "int16",
+    torch.int32: "int32",
+    torch.int64: "int64",
+    torch.bool: "bool",
+}
+_KINDS = ReduceOp.RedOpType
+_REDUCTIONS = {
+    _KINDS.SUM: "sum",
+    _KINDS.AVG: "mean",
+    _KINDS.PRODUCT: "product",
+    _KINDS.MAX: "max",
+    _KINDS.MIN: "min",
+    _KINDS.BAND: "band",
+    _KINDS.BOR: "bor",
+    _KINDS.BXOR: "bxor",
+}
+
+
+def reduction(op) -> str:
+    """Raises RuntimeError for operations that Muster lacks."""
+    kind = op.op if hasattr(op, "op") else op
+    try:
+        return _REDUCTIONS[kind]
+    except KeyError:
+        raise RuntimeError(
+            f"muster: ReduceOp.{kind.name} is not there: scale the tensor first and sum it; "
+            f"there are {', '.join(known.name for known in _REDUCTIONS)}"
+        ) from None
+
+
+def dtype(tensor: torch.Tensor) -> str:
+    """Raises RuntimeError for dtypes that Muster cannot reduce; it moves all of them."""
+    try:
+        return DTYPES[tensor.dtype]
+    except KeyError:
+        raise RuntimeError(
+            f"muster: tensors of {tensor.dtype} cannot be reduced: convert to one of "
+            f"{', '.join(DTYPES.values())}"
+        ) from None
+
+
+def check_dense(tensor: torch.Tensor) -> None:
+    """Raises RuntimeError for tensors of other layouts and devices."""
+    if tensor.layout is not torch.strided:
+        raise RuntimeError(
+            f"muster: a tensor of layout {tensor.layout} cannot be sent: make it dense with to_dense(), or "
+            "for gradients of nn.Embedding use sparse=False"
+        )
+    if tensor.device.type != "cpu":
+        raise RuntimeError(
+            f"muster: a tensor on {tensor.device} cannot be sent, only those on the CPU: "
+            f'init_process_group("cpu:muster,{tensor.device.type}:nccl") gives each device its backend'
+        )
+
+
+def size_bytes(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+def readable(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy of it whose elements lie in order."""
+    check_dense(tensor)
+    if tensor.is_complex():
+        tensor = tensor.resolve_conj().resolve_neg()
+    return tensor.contiguous()
+
+
+class Outputs:
+    """Tensors that are written: in place, or where one is not contiguous through a copy."""
+
+    def __init__(self, tensors, filled: bool = False) -> None:
+        """filled: the copies have the values of the tensors, for calls that read them, too."""
+        for tensor in tensors:
+            check_dense(tensor)
+        self.tensors = list(tensors)
+        self.written = [
+            tensor
+            if tensor.is_contiguous() and not tensor.is_conj()
+            else (
+                tensor.contiguous()
+                if filled
+                else torch.empty_like(tensor, memory_format=torch.contiguous_format)
+            )
+            for tensor in self.tensors
+        ]
+
+    def addresses(self) -> list[int]:
+        return [tensor.data_ptr() for tensor in self.written]
+
+    def finish(self):
+        """What copies the tensors back, or None where nothing has to be copied."""
+        copies = [
+            (tensor, copy)
+            for tensor, copy in zip(self.tensors, self.written, strict=True)
+            if copy is not tensor
+        ]
+        if not copies:
+            return None
+
+        def copy_back() -> None:
+            with torch.no_grad():
+                for tensor, copy in copies:
+                    tensor.copy_(copy)
+
+        return copy_back

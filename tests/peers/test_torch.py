@@ -1,0 +1,165 @@
+"""The backend of torch.distributed beside Gloo: trainings, calls, errors, and PyTorch's own tests of a backend."""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from peers import ROOT, SECONDS_MAX, environment, free_port, needs, run
+from test_pages import run_page
+
+pytestmark = needs("TORCH")
+
+FOLDER = Path(__file__).parent / "torch"
+CASES = re.findall(r"^def case_(\w+)\(", (FOLDER / "trainings.py").read_text(), re.MULTILINE)
+PACKAGES = str(ROOT / "build/python")
+CASES_SECONDS_MAX = 3600  # 285 tests, twice, on a busy machine
+
+
+def result(*arguments: str, ranks: int = 2):
+    done = run("TORCH", "../torch/trainings.py", "-n", str(ranks), arguments=arguments, PYTHONPATH=PACKAGES)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [found] = re.findall(r"result (.*)", done.stdout)
+    return json.loads(found)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_program_gives_what_it_gives_with_gloo(case):
+    assert result("muster", case) == result("gloo", case)
+
+
+def test_the_example_gives_the_same_losses_with_both_backends(tmp_path):
+    def losses(backend: str) -> list[str]:
+        done = run(
+            "TORCH",
+            str(ROOT / "examples/pytorch_ddp.py"),
+            *("-n", "2", "--log-dir", str(tmp_path)),
+            arguments=("--backend", backend),
+            PYTHONPATH=PACKAGES,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return re.findall(r"step \d+: loss \S+", done.stdout)
+
+    found = losses("muster")
+    assert len(found) == 5
+    assert found == losses("gloo")
+
+
+def test_the_page_about_pytorch_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr("test_pages.environment", lambda: environment(PYTHONPATH=PACKAGES))
+    lines = sorted(run_page(tmp_path, "pytorch.md", "TORCH", "-n", "2").splitlines())
+    assert [line.partition(": ")[0] for line in lines] == ["[worker 0] rank 0 of 2", "[worker 1] rank 1 of 2"]
+
+
+def said(*arguments: str, **variables: str) -> list[str]:
+    """What each of two ranks says in errors.py, started by hand."""
+    port = str(free_port())
+    ranks = [
+        subprocess.Popen(
+            [os.environ["MUSTER_PEER_TORCH"], str(FOLDER / "errors.py"), *arguments],
+            env=environment(
+                PYTHONPATH=PACKAGES,
+                MASTER_ADDR="127.0.0.1",
+                MASTER_PORT=port,
+                RANK=str(rank),
+                WORLD_SIZE="2",
+                **variables,
+            ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        return [rank.communicate(timeout=SECONDS_MAX)[0] for rank in ranks]
+    finally:
+        for rank in ranks:
+            if rank.poll() is None:
+                rank.kill()
+                rank.wait()
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("sparse", "a tensor of layout torch.sparse_coo cannot be sent: make it dense with to_dense()"),
+        ("float8", "tensors of torch.float8_e4m3fn cannot be reduced: convert to one of float32"),
+        (
+            "device",
+            'there is no backend of cuda, only of the CPU: init_process_group("cpu:muster,cuda:nccl")',
+        ),
+        ("sizes", "output 1 of gather has 3 elements, and 2 are needed"),
+        ("splits", "the input of all_to_all has 3 rows, which 2 ranks do not divide: give split sizes"),
+        ("version", "rank 1 runs Muster 9.9.9 and rank 0 Muster"),
+        ("old", "muster.torch needs PyTorch 2.6 or newer, and this is 2.5.1"),
+        ("late", "rank 1 did not come to the rendezvous of 2 ranks within 2 s (this is rank 0)"),
+        ("barrier", "[Rank 0]: Rank 1 failed to pass monitoredBarrier in 500 ms"),
+        ("wait", "the call is not done after 0.3 s, its timeout"),
+    ],
+)
+def test_an_error_names_the_thing_and_the_way(case, message):
+    first, second = said(case)
+    assert message in first, first + second
+    assert "raised nothing" not in first
+
+
+def test_a_dead_rank_is_named_to_the_one_that_waits():
+    first, _ = said("dead")
+    assert "rank 1" in first.split("raised ")[1], first
+
+
+def outcomes(backend: str, folder: Path) -> dict[str, str]:
+    """Of PyTorch's own tests. Those of Gloo are kept: they take minutes."""
+    file = folder / f"{backend}.txt"
+    if not (backend == "gloo" and file.exists()):
+        file.unlink(missing_ok=True)
+        command = [os.environ["MUSTER_PEER_TORCH"], FOLDER / "distributed_cases.py", backend, file]
+        log = (folder / f"{backend}.log").open("w")
+        subprocess.run(
+            command,
+            env=environment(PYTHONPATH=PACKAGES),
+            stdout=log,
+            stderr=log,
+            timeout=CASES_SECONDS_MAX,
+            check=True,
+        )
+    return dict(line.split() for line in file.read_text().splitlines())
+
+
+@pytest.mark.timeout(2 * CASES_SECONDS_MAX)
+def test_pytorchs_own_tests_pass_where_they_pass_with_gloo():
+    folder = ROOT / ".peers/torch-cases"
+    folder.mkdir(parents=True, exist_ok=True)
+    gloo, ours = outcomes("gloo", folder), outcomes("muster", folder)
+    passed = [name for name, outcome in gloo.items() if outcome == "passed"]
+    assert len(passed) >= 80
+    known = dict(
+        line.split(maxsplit=1)
+        for line in (FOLDER / "not_passed.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    )
+    failed = [name for name in passed if ours.get(name) != "passed"]
+    assert failed == sorted(known), f"reasons: {folder / 'muster.reasons'}"
+
+
+def test_a_wheel_tells_pytorch_of_the_backend():
+    """What the build tree says is what pyproject.toml says, and PyTorch takes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = (
+            "import torch.distributed as dist; "
+            f"dist.init_process_group('muster', init_method='file://{folder}/store', rank=0, world_size=1); "
+            "print(dist.get_backend())"
+        )
+        done = subprocess.run(
+            [os.environ["MUSTER_PEER_TORCH"], "-c", script],
+            env=environment(PYTHONPATH=PACKAGES),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+            check=False,
+        )
+    assert done.stdout == "muster\n", done.stderr

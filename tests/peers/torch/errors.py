@@ -1,0 +1,101 @@
+"""One mistake each, on two ranks: rank 0 prints `raised` and what it was told."""
+
+import os
+import sys
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+RANK = int(os.environ["RANK"])
+LONG, SHORT = timedelta(seconds=60), timedelta(seconds=2)
+
+
+def begin(timeout=LONG, backend: str = "muster") -> None:
+    dist.init_process_group(backend, timeout=timeout)
+
+
+def sparse():
+    begin()
+    dist.all_reduce(torch.eye(2).to_sparse())
+
+
+def float8():
+    begin()
+    dist.all_reduce(torch.ones(2).to(torch.float8_e4m3fn))
+
+
+def device():
+    begin(backend="cuda:muster")
+
+
+def sizes():
+    begin()
+    parts = [torch.zeros(2), torch.zeros(3)] if RANK == 0 else None
+    if RANK == 0:
+        dist.gather(torch.zeros(2), parts)
+
+
+def splits():
+    begin()
+    dist.all_to_all_single(torch.zeros(3), torch.zeros(3))
+
+
+def version():
+    if RANK == 1:
+        import muster._version
+
+        muster._version.__version__ = "9.9.9"
+    begin()
+
+
+def old():
+    torch.__version__ = "2.5.1"
+    import muster.torch  # noqa: F401
+
+
+def late():
+    import muster.torch._rendezvous as rendezvous
+
+    if RANK == 1:  # it comes to the store, and no further
+        store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), 2, False, LONG)
+        store.wait(["end"], LONG)
+        return
+    store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), 2, True, LONG)
+    try:
+        rendezvous.connect(store, 0, 2, SHORT)
+    finally:
+        store.set("end", "")
+        time.sleep(0.5)
+
+
+def barrier():
+    begin()
+    if RANK == 0:
+        dist.monitored_barrier(timeout=timedelta(seconds=0.5))
+    time.sleep(1)
+
+
+def wait():
+    begin()
+    if RANK == 0:
+        dist.irecv(torch.zeros(1), 1).wait(timedelta(seconds=0.3))
+    time.sleep(1)
+
+
+def dead():
+    begin()
+    if RANK == 1:
+        os._exit(3)
+    dist.all_reduce(torch.zeros(4))
+
+
+if __name__ == "__main__":
+    try:
+        globals()[sys.argv[1]]()
+    except Exception as error:
+        print(f"raised {type(error).__name__}: {error}", flush=True)
+    else:
+        print("raised nothing", flush=True)
+    os._exit(0)
