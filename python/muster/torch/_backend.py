@@ -12,6 +12,7 @@ from datetime import timedelta
 import torch
 from torch._C._distributed_c10d import Backend, ErrorType
 
+from muster.torch._any_source import ANY, Mailbox
 from muster.torch._tensors import DTYPES, Outputs, check_dense, dtype, readable, reduction, size_bytes
 from muster.torch._work import CollectiveWork
 
@@ -78,7 +79,7 @@ class MusterBackend(Backend):
         self._options = Backend.Options("muster", timeout)
         self._sequence = 0
         self._barriers = 0
-        self._splits = 0
+        self._mailboxes: dict[int, Mailbox] = {}
         self._coalesced: list[CollectiveWork] | None = None
         self._all_reduce = native.all_reduce
 
@@ -446,21 +447,28 @@ class MusterBackend(Backend):
     def send(self, tensors, to: int, tag: int):
         source = readable(_only(tensors, "send"))
         call = self.native.send(source.data_ptr(), size_bytes(source), to, tag, asynchronous=True)
-        return self._message(call, tensors, source)
+        return self._message(call, tensors, source, to)
 
     def recv(self, tensors, from_: int, tag: int):
         tensor = _only(tensors, "recv")
         out = Outputs([tensor])
-        call = self.native.receive(out.addresses()[0], size_bytes(tensor), from_, tag, asynchronous=True)
-        return self._message(call, tensors, out, out.finish())
-
-    def _message(self, call, tensors, kept, finish=None):
-        work = self._work([call], tensors, [kept], finish)
-        work.limit = self._timeout.total_seconds()
-        return work
+        [address] = out.addresses()
+        mailbox = self._mailboxes.get(tag)
+        if mailbox is None and from_ == ANY:
+            mailbox = self._mailboxes[tag] = Mailbox(self.native, tag)
+        if mailbox is None:
+            call = self.native.receive(address, size_bytes(tensor), from_, tag, asynchronous=True)
+        else:
+            call = mailbox.receive(address, size_bytes(tensor), from_)
+        return self._message(call, tensors, out, from_, out.finish())
 
     def recv_anysource(self, tensors, tag: int):
-        return self.recv(tensors, -1, tag)
+        return self.recv(tensors, ANY, tag)
+
+    def _message(self, call, tensors, kept, peer: int, finish=None):
+        work = self._work([call], tensors, [kept], finish)
+        work.limit, work.peer = self._timeout.total_seconds(), peer
+        return work
 
     def barrier(self, opts):
         return self._run(self.native.barrier, opts)

@@ -30,14 +30,14 @@ _REDUCTIONS = {
 
 def reduction(op) -> str:
     """Raises RuntimeError for operations that Muster lacks."""
-    kind = op.op if hasattr(op, "op") else op
-    try:
-        return _REDUCTIONS[kind]
-    except KeyError:
+    kind = getattr(op, "op", op)
+    found = _REDUCTIONS.get(kind)
+    if found is None:
         raise RuntimeError(
             f"muster: ReduceOp.{kind.name} is not there: scale the tensor first and sum it; "
             f"there are {', '.join(known.name for known in _REDUCTIONS)}"
-        ) from None
+        )
+    return found
 
 
 def dtype(tensor: torch.Tensor) -> str:

@@ -13,7 +13,7 @@ class CollectiveWork(Work):
     """One call of a group, or several that end together.
 
     limit: how long wait() waits where nobody says it, in seconds; None leaves it to the calls, which have
-    deadlines of their own. Messages have none.
+    deadlines of their own. Messages have none. peer: of a message, the other rank.
 
     calls: the native works. outputs: what result() gives. kept: tensors that must live until the end.
     finish: what is left to do with the data when all have arrived (a tensor that was not contiguous is
@@ -23,6 +23,7 @@ class CollectiveWork(Work):
     def __init__(self, calls, outputs=(), kept=(), finish=None) -> None:
         super().__init__()
         self.limit: float | None = None
+        self.peer: int | None = None
         self._calls = calls
         self._outputs = outputs
         self._kept = kept
@@ -78,7 +79,9 @@ class CollectiveWork(Work):
 
     def source_rank(self) -> int:
         self.wait()
-        return self._calls[0].source
+        if self.peer is None:
+            raise RuntimeError("muster: only a Work of send or recv has a source rank")
+        return getattr(self._calls[0], "source", self.peer)
 
     _source_rank = source_rank
 
