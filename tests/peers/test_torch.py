@@ -1,4 +1,4 @@
-"""The backend of torch.distributed beside Gloo: trainings, calls, errors, and PyTorch's own tests of a backend."""
+"""The backend of torch.distributed beside Gloo: trainings, calls, errors, and PyTorch's own tests."""
 
 import json
 import os

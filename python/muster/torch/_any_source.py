@@ -84,9 +84,9 @@ class Mailbox:
         for rank, buffer in {**self._posted, **self._arrived}.items():
             if made.takes(rank) and buffer.numel() != made.size_bytes:
                 raise RuntimeError(
-                    f"muster: a receive of {made.size_bytes} bytes with tag {self._tag}, and an earlier receive "
-                    f"from any rank expects {buffer.numel()} bytes from rank {rank} with it: give messages of "
-                    "other sizes another tag"
+                    f"muster: a receive of {made.size_bytes} bytes with tag {self._tag}, and an earlier one "
+                    f"from any rank expects {buffer.numel()} bytes from rank {rank} with it: give "
+                    "messages of other sizes another tag"
                 )
 
     def _post(self, rank: int) -> None:

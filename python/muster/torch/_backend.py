@@ -13,6 +13,7 @@ import torch
 from torch._C._distributed_c10d import Backend, ErrorType
 
 from muster.torch._any_source import ANY, Mailbox
+from muster.torch._errors import FAILURES, failure
 from muster.torch._tensors import DTYPES, Outputs, check_dense, dtype, readable, reduction, size_bytes
 from muster.torch._work import CollectiveWork
 
@@ -138,7 +139,10 @@ class MusterBackend(Backend):
         """Calls start(asynchronous, timeout); the Work of it, or None when it is done."""
         self._sequence += 1
         asynchronous = opts.asyncOp
-        call = start(asynchronous, self._limit(opts.timeout))
+        try:
+            call = start(asynchronous, self._limit(opts.timeout))
+        except FAILURES as error:
+            raise failure(error) from error
         if asynchronous:
             return self._work([call], outputs, kept, finish)
         if finish is not None:
@@ -181,15 +185,12 @@ class MusterBackend(Backend):
         self._sequence += 1
         asynchronous = opts.asyncOp
         address = tensor.data_ptr()
-        call = self._all_reduce(
-            address,
-            address,
-            tensor.numel(),
-            DTYPES.get(tensor.dtype) or dtype(tensor),
-            reduction(opts.reduceOp),
-            asynchronous,
-            self._limit(opts.timeout),
-        )
+        kind, what = DTYPES.get(tensor.dtype) or dtype(tensor), reduction(opts.reduceOp)
+        timeout = self._limit(opts.timeout)
+        try:
+            call = self._all_reduce(address, address, tensor.numel(), kind, what, asynchronous, timeout)
+        except FAILURES as error:
+            raise failure(error) from error
         return self._work([call], tensors, tensors) if asynchronous else None
 
     def _allreduce_copied(self, tensor, opts):
@@ -505,7 +506,12 @@ class MusterBackend(Backend):
         deadline = time.monotonic() + limit
         missing = []
         for rank in range(1, self._size):
-            left = max(deadline - time.monotonic(), 0.001)
+            left = deadline - time.monotonic()
+            if left <= 0 and not missing:
+                raise RuntimeError(
+                    f"[Rank 0]: Rank 0 timed out in monitoredBarrier after {round(limit * 1000)} ms"
+                )
+            left = max(left, 0.001)  # to the store 0 means its own timeout
             try:
                 self._store.wait([keys[rank]], timedelta(seconds=left))
             except RuntimeError:

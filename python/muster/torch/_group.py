@@ -14,7 +14,7 @@ def backend(store, rank: int, size: int, timeout) -> MusterBackend:
 
 
 def _devices() -> dict[str, str]:
-    """Which backend each device of the group gets, from the function of PyTorch that makes it; empty if unknown."""
+    """Which backend each device of the group gets, as PyTorch's function that makes it knows; or nothing."""
     frame = sys._getframe(2)
     config = frame.f_locals.get("backend_config")
     return dict(config.get_device_backend_map()) if config is not None else {}

@@ -49,6 +49,9 @@ class MusterProcessGroup(ProcessGroup):
         self._set_default_backend(kind)
         self._register_backend(_CPU, kind, backend)
 
+    def getBackendName(self) -> str:  # noqa: N802 - c10d's name
+        return "muster"
+
     def split_group(self, new_ranks, *args, **kwargs):
         if self.rank() not in new_ranks:
             return None

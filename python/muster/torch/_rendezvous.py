@@ -83,17 +83,17 @@ def _check_reachable(addresses: list[str], rank: int) -> None:
     for other, address in enumerate(addresses):
         if _is_loopback(address):
             raise RuntimeError(
-                f"muster: rank {other} can be reached at {address} only, and the ranks are on several hosts "
-                f"(this is rank {rank}): give MASTER_ADDR (or init_method) an address or name of rank 0's "
-                "host that the other hosts reach, not localhost"
+                f"muster: rank {other} can be reached at {address} only, and the ranks are on several "
+                f"hosts (this is rank {rank}): give MASTER_ADDR (or init_method) an address or name of rank "
+                "0's host that the other hosts reach, not localhost"
             )
 
 
 def connect(store, rank: int, size: int, timeout: timedelta):
     """The group of ranks that share `store`.
 
-    Raises RuntimeError naming the rank that did not come within `timeout`, that has another version of Muster,
-    or that others cannot reach.
+    Raises RuntimeError naming the rank that did not come within `timeout`, that has another version of
+    Muster, or that others cannot reach.
     """
     desk = _Desk(store.clone() if hasattr(store, "clone") else store, rank, size, timeout)
     met = desk.exchange("rank", {"version": __version__, "host": _collective.host_key()})

@@ -6,6 +6,8 @@ from datetime import timedelta
 import torch
 from torch.distributed import Work
 
+from muster.torch._errors import failure
+
 _NO_TIMEOUT = timedelta(0)  # c10d's kNoTimeout: as long as the call itself may take
 
 
@@ -47,9 +49,9 @@ class CollectiveWork(Work):
         seconds = timeout.total_seconds() if timeout > _NO_TIMEOUT else self.limit
         try:
             arrived = all([call.wait(seconds) is not False for call in self._calls])
-        except BaseException as error:
-            self._error = error
-            raise
+        except Exception as error:
+            self._error = failure(error)
+            raise self._error from error
         if not arrived:
             raise RuntimeError(f"muster: the call is not done after {seconds:g} s, its timeout")
         self._settle()
@@ -95,11 +97,11 @@ class CollectiveWork(Work):
     def _end_future(self, error) -> None:
         try:
             if error is not None:
-                raise error
+                raise failure(error)
             self._settle()
-        except Exception as failure:
-            self._error = failure
-            self._future.set_exception(failure)
+        except Exception as reason:
+            self._error = reason
+            self._future.set_exception(reason)
         else:
             self._future.set_result(list(self._outputs))
 

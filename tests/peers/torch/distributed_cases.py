@@ -1,11 +1,11 @@
-"""PyTorch's own tests of torch.distributed (torch.testing._internal.distributed.distributed_test) on a backend.
+"""PyTorch's own tests of torch.distributed, in torch.testing._internal.distributed.distributed_test.
 
     python distributed_cases.py muster|gloo RESULTS [name ...]
 
-runs each test on as many processes as WORLD_SIZE says (3, as in PyTorch's own CI) and writes lines `name passed|skipped|failed` to
-RESULTS. Many of those tests ask at import whether the backend is Gloo and are skipped otherwise. They are meant
-for any backend of CPU tensors, so the import sees Gloo, and what runs sees the wanted backend. Processes are forked:
-each would import PyTorch otherwise.
+runs each test over that backend on as many processes as WORLD_SIZE says (4) and writes lines
+`name passed|skipped|failed` to RESULTS. Many of those tests ask whether the backend is Gloo, mean any backend
+of CPU tensors, and are skipped otherwise: to them the name is equal to Gloo's, and what makes groups sees the
+wanted one. Processes are forked: each would import PyTorch otherwise.
 """
 
 import os
@@ -16,7 +16,18 @@ import unittest
 from pathlib import Path
 
 SECONDS_MAX = "60"  # of a test: most take less than one
-MODULE = "torch.testing._internal.distributed.distributed_test"
+
+
+class Name(str):
+    """Of a backend, which the tests take for Gloo's."""
+
+    def __eq__(self, other):
+        return other == "gloo" or str(self) == other
+
+    def __ne__(self, other):
+        return not self == other
+
+    __hash__ = str.__hash__
 
 
 def prepare(backend: str):
@@ -24,7 +35,7 @@ def prepare(backend: str):
     folder = Path(tempfile.mkdtemp(prefix="muster-cases-"))
     for name in ("barrier", "test_dir", "init_dir"):
         (folder / name).mkdir(exist_ok=True)
-    os.environ.setdefault("WORLD_SIZE", "3")
+    os.environ.setdefault("WORLD_SIZE", "4")
     os.environ.update(BACKEND="gloo", TEMP_DIR=str(folder), DISTRIBUTED_TESTS_DEFAULT_TIMEOUT=SECONDS_MAX)
     import torch
     from torch.testing._internal.distributed import distributed_test as module
@@ -33,7 +44,7 @@ def prepare(backend: str):
     if backend == "muster":
         import muster.torch  # noqa: F401 - where this PyTorch does not know the entry point, and before the forks
 
-    module.BACKEND = backend
+    module.BACKEND = Name(backend)
     os.environ["BACKEND"] = backend
     return module
 
