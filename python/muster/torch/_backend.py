@@ -72,9 +72,9 @@ def _starts(address: int, sizes: list[int]) -> list[int]:
 class MusterBackend(Backend):
     """The calls of one group. native: a group of muster._collective; store: of this group alone."""
 
-    def __init__(self, native, store, timeout: timedelta) -> None:
+    def __init__(self, native, liveness, store, timeout: timedelta) -> None:
         super().__init__(native.rank, native.size)
-        self.native = native
+        self.native, self._liveness = native, liveness
         self._rank, self._size = native.rank, native.size
         self._store, self._timeout = store, timeout
         self._options = Backend.Options("muster", timeout)
@@ -118,9 +118,11 @@ class MusterBackend(Backend):
 
     def abort(self) -> None:
         """Ends the calls that are under way, here and on the other ranks, with an error."""
+        self._liveness.close()
         self.native.abort(f"rank {self._rank} has aborted its process group")
 
     def shutdown(self) -> None:
+        self._liveness.close()
         self.native.close()
 
     # ---- how calls are made ---------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from muster.torch._rendezvous import connect
 
 
 def backend(store, rank: int, size: int, timeout) -> MusterBackend:
-    return MusterBackend(connect(store, rank, size, timeout), store, timeout)
+    native, liveness = connect(store, rank, size, timeout)
+    return MusterBackend(native, liveness, store, timeout)
 
 
 def _devices() -> dict[str, str]:

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from muster import _collective
 from muster._version import __version__
+from muster.torch._liveness import Liveness, identity
 
 _LOOPBACK = "127.0.0.1"
 _FIRST_EPOCH = 1
@@ -90,13 +91,15 @@ def _check_reachable(addresses: list[str], rank: int) -> None:
 
 
 def connect(store, rank: int, size: int, timeout: timedelta):
-    """The group of ranks that share `store`.
+    """The group of ranks that share `store`, and what watches over its processes.
 
     Raises RuntimeError naming the rank that did not come within `timeout`, that has another version of
     Muster, or that others cannot reach.
     """
     desk = _Desk(store.clone() if hasattr(store, "clone") else store, rank, size, timeout)
-    met = desk.exchange("rank", {"version": __version__, "host": _collective.host_key()})
+    met = desk.exchange(
+        "rank", {"version": __version__, "host": _collective.host_key(), "process": identity()}
+    )
     _check_versions([other["version"] for other in met], rank)
     one_host = len({other["host"] for other in met}) == 1
     listener = _collective.Listener(_LOOPBACK if one_host else _routed_address(store))
@@ -105,7 +108,7 @@ def connect(store, rank: int, size: int, timeout: timedelta):
     if not one_host:
         _check_reachable([address for _, address, _, _ in endpoints], rank)
     seconds = timeout.total_seconds()
-    return _collective.connect(
+    native = _collective.connect(
         rank,
         endpoints,
         listener,
@@ -114,3 +117,6 @@ def connect(store, rank: int, size: int, timeout: timedelta):
         connect_timeout=seconds,
         call_timeout=seconds,
     )
+    own_host = met[rank]["host"]
+    processes = [other["process"] if other["host"] == own_host else ["", 0] for other in met]
+    return native, Liveness(native, processes)
