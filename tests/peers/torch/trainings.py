@@ -144,7 +144,7 @@ def case_pipeline(rank):
         else:
             schedule.step(target=y, losses=parts)
         optimizer.step()
-        shared = torch.tensor([sum(part.item() for part in parts)])
+        shared = torch.tensor([float(sum(part.item() for part in parts))])
         dist.broadcast(shared, 1)
         found.append(shared.item())
     return found
