@@ -1,7 +1,7 @@
 """Processes of this host that ended: a group whose rank is gone ends, too, and says which.
 
 Ranks of one host share memory, where nobody sees the other end closing; without this a call would wait for
-its whole timeout, which is 30 minutes by default. The kernel tells when a process ends (pidfd_open, Linux 5.3).
+its whole timeout, 30 minutes by default. The kernel tells when a process ends (pidfd_open, Linux 5.3).
 Ranks on other hosts are missed by their connections.
 """
 
