@@ -31,7 +31,21 @@ def _check_version() -> None:
         )
 
 
+def _check_python_backends() -> None:
+    class Empty(torch._C._distributed_c10d.Backend):
+        pass
+
+    try:
+        Empty(0, 1)
+    except TypeError as error:
+        raise ImportError(
+            f"muster.torch needs a PyTorch whose backends can be written in Python, as 2.15 is, and this is "
+            f"{torch.__version__}: pip install 'torch>=2.15'"
+        ) from error
+
+
 _check_version()
+_check_python_backends()
 
 from muster.torch._group import create  # noqa: E402 - after the check, which says what is missing
 

@@ -34,4 +34,8 @@ def create(opts, backend_options) -> MusterBackend | ProcessGroup:
             f'init_process_group("cpu:muster,{others[0]}:nccl") gives each device its backend'
         )
     made = backend(opts.store, opts.group_rank, opts.group_size, opts.timeout)
-    return MusterProcessGroup(opts.process_group.get_group_store(), made) if set(devices) == {"cpu"} else made
+    if set(devices) != {"cpu"}:
+        return made
+    group = MusterProcessGroup(opts.process_group.get_group_store(), made)
+    group.bound_device_id = opts.process_group.bound_device_id
+    return group
