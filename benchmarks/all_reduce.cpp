@@ -1,7 +1,7 @@
 // bench_all_reduce: all_reduce of float32 among processes of this host. It forks the ranks itself, checks the
 // answer first, then times every call on rank 0.
 //
-//   bench_all_reduce --ranks 2,4,8 --bytes 1024,1048576,102228128 --transport auto|tcp|tls
+//   bench_all_reduce --ranks 2,4,8 --bytes 1024,1048576,102228128 --transport auto|tcp|tls|ucx
 //   [--ranks-of-host 2] [--shared] [--touch]
 //
 // One line for each size and number of ranks: minimum, median and mean over the calls, in microseconds.
@@ -149,7 +149,7 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(1, 256));
   app.add_option("--bytes", settings.bytes, "sizes")->delimiter(',');
-  app.add_option("--transport", settings.transport)->check(CLI::IsMember({"auto", "tcp", "tls"}));
+  app.add_option("--transport", settings.transport)->check(CLI::IsMember({"auto", "tcp", "tls", "ucx"}));
   app.add_option("--ranks-of-host", settings.ranks_of_host, "as if so many ranks shared a host");
   app.add_flag("--shared", settings.shared, "in buffers that the ranks of a host share");
   app.add_flag("--touch", settings.touch, "write each input anew and read each output, not counted");

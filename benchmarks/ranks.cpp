@@ -55,6 +55,7 @@ std::unique_ptr<Communicator> connect(Board& board, std::uint32_t rank, const Cr
     ::usleep(1000);
   }
   Group group{.epoch = 1, .job_id = 1, .rank = rank, .endpoints = {}};
+  if (crew.transport == Transport::ucx) group.transport = collective::Transport::ucx;
   for (std::uint32_t r = 0; r < crew.ranks; ++r)
     group.endpoints.push_back(Endpoint{.host_key = host_of(crew, r),
                                        .address = "127.0.0.1",
@@ -76,6 +77,7 @@ void die(const Error& error) {
 
 Transport transport_of(const std::string& name) {
   if (name == "tls") return Transport::tls;
+  if (name == "ucx") return Transport::ucx;
   return name == "tcp" ? Transport::tcp : Transport::automatic;
 }
 

@@ -12,9 +12,9 @@ namespace muster::benchmarks {
 // Says what went wrong and ends this process.
 [[noreturn]] void die(const Error& error);
 
-// How the ranks reach each other: sharing memory, over TCP, or over TLS.
-enum class Transport { automatic, tcp, tls };
-// "auto", "tcp", "tls".
+// How the ranks reach each other: sharing memory, over TCP, TLS, or UCX.
+enum class Transport { automatic, tcp, tls, ucx };
+// "auto", "tcp", "tls", "ucx".
 Transport transport_of(const std::string& name);
 
 struct Crew {

@@ -1,6 +1,6 @@
 // Public header of `collective`: groups of ranks (Communicator, in base) over shared memory and connections.
 //
-// Ranks with equal host keys share memory, others talk TCP, both at once in one group. The bits of a result
+// Ranks with equal host keys share memory, others talk TCP or UCX, both at once in one group. The bits of a result
 // depend on the world size and the ranks only: values are combined element by element in the order of the
 // ranks, starting with rank 0's, whatever the transport, the layout over hosts or the chunking.
 //
@@ -38,12 +38,28 @@ struct Endpoint {
 // The most ranks of a group.
 inline constexpr std::size_t ranks_max = 16384;
 
+// What moves bytes between hosts. Never UCX where there is security.
+enum class Transport {
+  tcp,
+  ucx,        // UCX demanded: connect() fails without it
+  automatic,  // UCX where it finds RDMA devices on both hosts, else TCP
+};
+
 struct Group {
   std::uint64_t epoch = 0;
   std::uint64_t job_id = 0;
   std::uint32_t rank = 0;
-  std::vector<Endpoint> endpoints;  // by rank
+  std::vector<Endpoint> endpoints;         // by rank
+  Transport transport = Transport::tcp;  // the same kind on every rank
 };
+
+// What UCX is here: its version, and the devices that it found and may use ("tcp/eth0", "rc_mlx5/mlx5_0:1").
+struct UcxState {
+  std::string name;
+  std::vector<std::string> devices;
+  bool has_rdma = false;
+};
+Result<UcxState> ucx_state();
 
 // Where peers connect to. Open it before telling others its port and name; it queues peers that come early.
 class Listener {

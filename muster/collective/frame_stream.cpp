@@ -149,8 +149,8 @@ Result<> FrameStream::give_up_sending() {
 Result<bool> FrameStream::mend() {
   if (is_whole()) return false;
   if (auto reconnection = acceptor_.has_news() ? acceptor_.take_reconnection(here()) : std::nullopt) {
-    if (!acceptor_.welcome(reconnection->socket, received_)) return true;  // it will call again
-    MUSTER_TRY_VOID(adopt(make_link(std::move(reconnection->socket)), reconnection->generation,
+    if (!acceptor_.welcome(*reconnection, received_)) return true;  // it will call again
+    MUSTER_TRY_VOID(adopt(make_link(std::move(reconnection->socket), reconnection->kind), reconnection->generation,
                           reconnection->received_bytes));
     return true;
   }
@@ -169,7 +169,7 @@ Result<bool> FrameStream::mend() {
   if (!answer) return false;
   if (acceptor_.calls(rank_)) {
     MUSTER_TRY_VOID(
-        adopt(make_link(std::move(answer->socket)), answer->generation, answer->welcome.received_bytes));
+        adopt(make_link(std::move(answer->socket), answer->welcome.link), answer->generation, answer->welcome.received_bytes));
     return true;
   }
   reconnector_.reset();
@@ -183,8 +183,8 @@ Result<> FrameStream::look_at_news() {
     break_off({Code::peer_lost, fmt::format("{} found it broken", name_)});
   if (auto reconnection = acceptor_.take_reconnection(here())) {
     break_off({Code::peer_lost, fmt::format("{} found it broken", name_)});
-    if (acceptor_.welcome(reconnection->socket, received_))
-      return adopt(make_link(std::move(reconnection->socket)), reconnection->generation,
+    if (acceptor_.welcome(*reconnection, received_))
+      return adopt(make_link(std::move(reconnection->socket), reconnection->kind), reconnection->generation,
                    reconnection->received_bytes);
   }
   return {};

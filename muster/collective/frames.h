@@ -23,6 +23,8 @@ enum class FrameType : std::uint16_t {
   hello = 0x0207,  // 0x0200 and 0x0201 were those of a protocol without second connections
   welcome = 0x0208,
   taken = 0x0209,
+  ucx_address = 0x020a,  // on the socket beside a link over UCX
+  ucx_end = 0x020b,
 };
 
 // A frame's payload is limited by what is due, which is exact; this only bounds the decoder.

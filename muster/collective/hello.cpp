@@ -20,7 +20,7 @@ std::vector<std::byte> encode_hello(const Hello& hello) {
   payload.number(hello.from);
   payload.number(hello.to);
   payload.number(hello.size);
-  payload.number(static_cast<std::uint32_t>(hello.purpose));
+  payload.number(static_cast<std::uint32_t>(hello.purpose) | static_cast<std::uint32_t>(hello.link) << 16);
   payload.number(static_cast<std::uint32_t>(hello.intent));
   payload.number(hello.generation);
   payload.number(hello.received_bytes);
@@ -39,7 +39,9 @@ Result<Hello> decode_hello(std::span<const std::byte, hello_size_bytes> bytes) {
   hello.from = reader.number<std::uint32_t>();
   hello.to = reader.number<std::uint32_t>();
   hello.size = reader.number<std::uint32_t>();
-  hello.purpose = static_cast<Purpose>(reader.number<std::uint32_t>());
+  const auto purpose = reader.number<std::uint32_t>();
+  hello.purpose = static_cast<Purpose>(purpose & 0xffff);
+  hello.link = static_cast<LinkOffer>(purpose >> 16);
   hello.intent = static_cast<Intent>(reader.number<std::uint32_t>());
   hello.generation = reader.number<std::uint32_t>();
   hello.received_bytes = reader.number<std::uint64_t>();
@@ -56,6 +58,9 @@ Result<> check_hello(const Hello& hello, const net::Socket& socket, const Group&
     return fail(Code::refused, fmt::format("this is rank {}, not rank {}", group.rank, hello.to));
   if (hello.from >= hello.size || hello.from == group.rank)
     return fail(Code::refused, fmt::format("rank {} is not awaited by rank {}", hello.from, group.rank));
+  if (hello.link > LinkOffer::ucx_only)
+    return fail(Code::refused, fmt::format("rank {} offers a link of kind {}, which is unknown", hello.from,
+                                           static_cast<std::uint32_t>(hello.link)));
   const net::PeerNames* names = socket.peer_names();
   return names == nullptr ? Result<>{} : net::check_identity(*names, group.endpoints[hello.from].identity);
 }
@@ -63,6 +68,7 @@ Result<> check_hello(const Hello& hello, const net::Socket& socket, const Group&
 std::vector<std::byte> encode_welcome(const FrameOrigin& origin, const Welcome& welcome) {
   net::ByteWriter payload;
   payload.number(welcome.received_bytes);
+  payload.number(static_cast<std::uint32_t>(welcome.link));
   return net::encode_frame(header_of(FrameType::welcome, origin), payload.bytes());
 }
 
@@ -83,8 +89,12 @@ Result<Welcome> check_welcome(const net::Frame& answer, const FrameOrigin& own, 
                                            answer.header.type));
   MUSTER_TRY_VOID(check_origin(answer.header, own));
   net::ByteReader reader(answer.payload);
-  const Welcome welcome{.received_bytes = reader.number<std::uint64_t>()};
+  const auto received_bytes = reader.number<std::uint64_t>();
+  const auto link = reader.number<std::uint32_t>();
   MUSTER_TRY_VOID(reader.finish("a welcome"));
+  if (link > static_cast<std::uint32_t>(LinkKind::ucx))
+    return fail(Code::corrupt, fmt::format("{} welcomes this process to a link of kind {}", name, link));
+  const Welcome welcome{.received_bytes = received_bytes, .link = static_cast<LinkKind>(link)};
   return welcome;
 }
 

@@ -11,6 +11,7 @@
 #include "muster/base/base.h"
 #include "muster/collective/collective.h"
 #include "muster/collective/frames.h"
+#include "muster/collective/link_choice.h"
 
 namespace muster::collective {
 
@@ -37,6 +38,7 @@ struct Hello {
   Intent intent = Intent::join;
   std::uint32_t generation = 0;      // of the connection: counts up with each that is to replace another
   std::uint64_t received_bytes = 0;  // what the caller has taken of the other side's stream
+  LinkOffer link = LinkOffer::socket_only;
 };
 
 inline constexpr std::size_t hello_payload_size_bytes = 32;
@@ -54,6 +56,7 @@ Result<> check_hello(const Hello& hello, const net::Socket& socket, const Group&
 
 struct Welcome {
   std::uint64_t received_bytes = 0;  // what this side has taken of the caller's stream
+  LinkKind link = LinkKind::socket;  // what the connection becomes
 };
 std::vector<std::byte> encode_welcome(const FrameOrigin& origin, const Welcome& welcome);
 std::vector<std::byte> encode_refusal(const FrameOrigin& origin, const std::string& reason);

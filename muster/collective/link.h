@@ -2,7 +2,7 @@
 // order, never waits, and knows nothing of frames and calls: those are a FrameStream's, which outlives its
 // links.
 //
-// A new transport implements this interface and has a line in make_link().
+// A new transport implements this interface, and has a line in make_link() and in link_choice.h.
 //
 // Threads: one at a time, but what says otherwise.
 #pragma once
@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -48,7 +49,11 @@ class Link {
   virtual Result<> check_peer() const = 0;
 };
 
-// The link that begins with a connection on which both sides have said who they are.
-std::unique_ptr<Link> make_link(net::Socket connection);
+// What moves the bytes of a connection. The caller offers it in its hello, the other side's answer decides.
+enum class LinkKind : std::uint32_t { socket, ucx };
+
+// The link that begins with a connection on which both sides have said who they are. One that cannot begin fails
+// when it is used.
+std::unique_ptr<Link> make_link(net::Socket connection, LinkKind kind);
 
 }  // namespace muster::collective

@@ -20,8 +20,9 @@ Result<std::unique_ptr<ReconnectAcceptor>> ReconnectAcceptor::open(
     std::shared_ptr<const Group> group, std::vector<std::uint32_t> linked, Listener listener,
     std::shared_ptr<const net::Security> security, const Clock& clock) {
   MUSTER_TRY(net::Bell bell, net::Bell::create());
+  MUSTER_TRY(const LinkOffer offer, link_offer(group->transport, security.get()));
   std::unique_ptr<ReconnectAcceptor> acceptor(new ReconnectAcceptor(
-      std::move(group), std::move(linked), std::move(listener.tcp_), security, std::move(bell), clock));
+      std::move(group), std::move(linked), std::move(listener.tcp_), security, offer, std::move(bell), clock));
   MUSTER_TRY(Handshakes handshakes,
              Handshakes::create({.tcp = acceptor->tcp_},
                                 {.clock = clock,
@@ -34,11 +35,12 @@ Result<std::unique_ptr<ReconnectAcceptor>> ReconnectAcceptor::open(
 
 ReconnectAcceptor::ReconnectAcceptor(std::shared_ptr<const Group> group, std::vector<std::uint32_t> linked,
                                      net::TcpListener tcp, std::shared_ptr<const net::Security> security,
-                                     net::Bell bell, const Clock& clock)
+                                     LinkOffer offer, net::Bell bell, const Clock& clock)
     : group_(std::move(group)),
       linked_(std::move(linked)),
       tcp_(std::move(tcp)),
       security_(std::move(security)),
+      offer_(offer),
       bell_(std::move(bell)),
       clock_(clock) {}
 
@@ -80,12 +82,17 @@ Reconnector ReconnectAcceptor::reconnector(const Stream& stream) const {
            .purpose = stream.purpose,
            .intent = calls_it ? Intent::resume : Intent::ask_for_reconnect,
            .generation = stream.generation,
-           .received_bytes = stream.received_bytes},
+           .received_bytes = stream.received_bytes,
+           .link = offer_},
           clock_};
 }
 
-Result<> ReconnectAcceptor::welcome(net::Socket& socket, std::uint64_t received_bytes) const {
-  return socket.send_all(encode_welcome(origin(), {.received_bytes = received_bytes}),
+Result<> ReconnectAcceptor::welcome(Reconnection& reconnection, std::uint64_t received_bytes) const {
+  return answer(reconnection.socket, {.received_bytes = received_bytes, .link = reconnection.kind});
+}
+
+Result<> ReconnectAcceptor::answer(net::Socket& socket, const Welcome& welcome) const {
+  return socket.send_all(encode_welcome(origin(), welcome),
                          {.deadline = clock_.now()});  // so little goes at once
 }
 
@@ -138,10 +145,11 @@ Result<> ReconnectAcceptor::admit(Handshakes::Candidate& candidate) {
     return fail(Code::refused, fmt::format("rank {} is not awaited by rank {} in the middle of an epoch",
                                            hello.from, group_->rank));
   if (hello.purpose == Purpose::calls && calls_over_) return fail(Code::refused, no_more_calls(*calls_over_));
+  MUSTER_TRY(const LinkKind kind, link_between(hello.link, offer_, hello.from, group_->rank));
   const Key key{hello.from, hello.purpose};
   if (hello.intent == Intent::ask_for_reconnect) {
     reconnect_requests_[key] = std::max(reconnect_requests_[key], hello.generation);
-    static_cast<void>(welcome(candidate.socket, 0));  // else it asks again
+    static_cast<void>(answer(candidate.socket, {}));  // else it asks again
     return {};
   }
   if (const auto known = reconnections_.find(key);
@@ -149,7 +157,8 @@ Result<> ReconnectAcceptor::admit(Handshakes::Candidate& candidate) {
     return {};
   reconnections_.insert_or_assign(key, Reconnection{.socket = std::move(candidate.socket),
                                                     .generation = hello.generation,
-                                                    .received_bytes = hello.received_bytes});
+                                                    .received_bytes = hello.received_bytes,
+                                                    .kind = kind});
   return {};
 }
 

@@ -41,6 +41,7 @@ class ReconnectAcceptor {
     net::Socket socket;
     std::uint32_t generation = 0;
     std::uint64_t received_bytes = 0;
+    LinkKind kind = LinkKind::socket;
   };
   std::optional<Reconnection> take_reconnection(const Stream& stream);
   // Whether the other side has said that this very connection is broken.
@@ -54,7 +55,7 @@ class ReconnectAcceptor {
   // Of two ranks the higher one calls.
   bool calls(std::uint32_t rank) const { return group_->rank > rank; }
   Reconnector reconnector(const Stream& stream) const;
-  Result<> welcome(net::Socket& socket, std::uint64_t received_bytes) const;
+  Result<> welcome(Reconnection& reconnection, std::uint64_t received_bytes) const;
   std::string name(std::uint32_t rank) const;
   const Clock& clock() const { return clock_; }
 
@@ -73,16 +74,18 @@ class ReconnectAcceptor {
 
  private:
   ReconnectAcceptor(std::shared_ptr<const Group> group, std::vector<std::uint32_t> linked,
-                    net::TcpListener tcp, std::shared_ptr<const net::Security> security, net::Bell bell,
-                    const Clock& clock);
+                    net::TcpListener tcp, std::shared_ptr<const net::Security> security, LinkOffer offer,
+                    net::Bell bell, const Clock& clock);
   FrameOrigin origin() const { return {.epoch = group_->epoch, .job_id = group_->job_id}; }
   Result<> admit(Handshakes::Candidate& candidate);
+  Result<> answer(net::Socket& socket, const Welcome& welcome) const;
   bool is_awaited(const Hello& hello) const;
 
   const std::shared_ptr<const Group> group_;
   const std::vector<std::uint32_t> linked_;
   net::TcpListener tcp_;
   const std::shared_ptr<const net::Security> security_;
+  const LinkOffer offer_;
   const net::Bell bell_;
   const Clock& clock_;
   std::atomic<bool> has_news_{false};

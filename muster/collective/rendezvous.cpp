@@ -53,6 +53,9 @@ std::size_t Rendezvous::lane_to(std::uint32_t rank) const {
 // No rank waits for a welcome before all its own connections are made and accepted, so that no circle of
 // ranks can wait for each other: making a connection needs only the other's queue.
 Result<Connections> Rendezvous::meet() {
+  if (!linked_.empty()) {
+    MUSTER_TRY(offer_, link_offer(group_.transport, security_.get()));
+  }
   MUSTER_TRY_VOID(make_memory());
   MUSTER_TRY(Handshakes handshakes, Handshakes::create({.tcp = listener_.tcp_, .local = &listener_.local_},
                                                        {.clock = clock_,
@@ -66,7 +69,7 @@ Result<Connections> Rendezvous::meet() {
   MUSTER_TRY_VOID(await_all_welcomes());
   Connections met{.links = {}, .local = std::move(local_), .alarms = std::move(alarms_)};
   for (std::size_t i = 0; i < linked_.size(); ++i)
-    met.links.push_back({layout_.lanes()[i].peer, make_link(std::move(linked_[i]->socket))});
+    met.links.push_back({layout_.lanes()[i].peer, make_link(std::move(linked_[i]->socket), linked_[i]->kind)});
   return met;
 }
 
@@ -96,18 +99,17 @@ Result<Rendezvous::Linked> Rendezvous::connect_to(std::uint32_t rank) {
   const auto sent = secure(*socket, rank).and_then([&] { return send_hello(*socket, rank); });
   if (sent) return Linked{*std::move(socket)};
   if (sent.error().code != Code::peer_lost) return fail(sent.error());
-  MUSTER_TRY(net::Socket again, call_again(rank));
-  return Linked{std::move(again), true};
+  return call_again(rank);
 }
 
 // Among too many unauthorized peers the other side may let this process go before it knows who it is. To wait
 // for its welcome here closes no circle: it is a lower rank, which waits for none of us.
-Result<net::Socket> Rendezvous::call_again(std::uint32_t rank) {
+Result<Rendezvous::Linked> Rendezvous::call_again(std::uint32_t rank) {
   Reconnector reconnector({.endpoint = group_.endpoints[rank], .name = name(rank), .security = security_},
                           hello(rank), clock_);
   for (;;) {
     MUSTER_TRY(auto answer, reconnector.step());
-    if (answer) return std::move(answer->socket);
+    if (answer) return Linked{std::move(answer->socket), true, answer->welcome.link};
     WaitList waits;
     reconnector.add_to(waits);
     const TimePoint soon = std::min(wait_.deadline, reconnector.next_step());
@@ -152,7 +154,8 @@ Hello Rendezvous::hello(std::uint32_t to) const {
           .to = to,
           .size = layout_.size(),
           .purpose = Purpose::calls,
-          .intent = Intent::join};
+          .intent = Intent::join,
+          .link = offer_};
 }
 
 bool Rendezvous::is_awaited(std::uint32_t rank) const {
@@ -195,14 +198,15 @@ Result<> Rendezvous::welcome(Handshakes::Candidate candidate) {
     return {};
   }
   // An unauthenticated peer that goes away while it is welcomed may come again.
-  const auto bytes = encode_welcome(origin(), {});
+  const LinkKind kind = candidate.local ? LinkKind::socket : link_with(candidate.hello).value();
+  const auto bytes = encode_welcome(origin(), {.link = kind});
   if (!candidate.socket.send_all(bytes, wait_)) return {};
   const std::uint32_t rank = candidate.hello.from;
   if (candidate.local && !hand_over_memory(candidate.socket)) return {};
   if (candidate.local)
     has_memory_[layout_.place_of(rank)] = true;
   else
-    linked_[lane_to(rank)] = Linked{std::move(candidate.socket), true};
+    linked_[lane_to(rank)] = Linked{std::move(candidate.socket), true, kind};
   --awaited_;
   return {};
 }
@@ -223,16 +227,21 @@ std::string Rendezvous::reason_to_refuse(const Handshakes::Candidate& candidate)
     return fmt::format("rank {} {} this host", hello.from, candidate.local ? "is not on" : "is on");
   if (!is_awaited(hello.from))
     return fmt::format("rank {} is not awaited by rank {}", hello.from, group_.rank);
-  return {};
+  if (candidate.local) return {};
+  const auto kind = link_with(hello);
+  return kind ? std::string() : kind.error().message;
 }
 
-Result<> Rendezvous::await_welcome(net::Socket& socket, std::uint32_t rank) {
+Result<LinkKind> Rendezvous::link_with(const Hello& hello) const {
+  return link_between(hello.link, offer_, hello.from, group_.rank);
+}
+
+Result<Welcome> Rendezvous::await_welcome(net::Socket& socket, std::uint32_t rank) {
   auto answer = receive_frame(socket, wait_);
   if (!answer)
     return fail(answer.error().code,
                 fmt::format("{} did not welcome this process: {}", name(rank), answer.error().message));
-  MUSTER_TRY_VOID(check_welcome(*answer, origin(), name(rank)));
-  return {};
+  return check_welcome(*answer, origin(), name(rank));
 }
 
 Result<> Rendezvous::await_all_welcomes() {
@@ -240,9 +249,10 @@ Result<> Rendezvous::await_all_welcomes() {
     const std::uint32_t rank = layout_.lanes()[i].peer;
     if (linked_[i]->is_welcomed) continue;
     const auto welcomed = await_welcome(linked_[i]->socket, rank);
+    if (welcomed) linked_[i]->kind = welcomed->link;
     if (welcomed) continue;
-    if (welcomed.error().code != Code::peer_lost) return welcomed;
-    MUSTER_TRY(linked_[i]->socket, call_again(rank));
+    if (welcomed.error().code != Code::peer_lost) return fail(welcomed.error());
+    MUSTER_TRY(linked_[i], call_again(rank));
   }
   if (!first_) return {};
   MUSTER_TRY_VOID(await_welcome(*first_, shape_.ranks.front()));

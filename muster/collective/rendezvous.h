@@ -14,6 +14,7 @@
 #include "muster/collective/handshakes.h"
 #include "muster/collective/hello.h"
 #include "muster/collective/layout.h"
+#include "muster/collective/link_choice.h"
 #include "muster/collective/local_group.h"
 
 namespace muster::collective {
@@ -43,19 +44,21 @@ class Rendezvous {
   struct Linked {
     net::Socket socket;
     bool is_welcomed = false;
+    LinkKind kind = LinkKind::socket;  // once it is
   };
   Result<> make_memory();
   Result<> connect_to_hosts();
   Result<Linked> connect_to(std::uint32_t rank);
   // For a connection that the other side has let go.
-  Result<net::Socket> call_again(std::uint32_t rank);
+  Result<Linked> call_again(std::uint32_t rank);
   Result<> connect_to_first();
   Result<> accept_all();
   Result<> welcome(Handshakes::Candidate candidate);
   bool hand_over_memory(net::Socket& socket);
   Result<> take_memory();
   std::string reason_to_refuse(const Handshakes::Candidate& candidate) const;
-  Result<> await_welcome(net::Socket& socket, std::uint32_t rank);
+  Result<LinkKind> link_with(const Hello& hello) const;
+  Result<Welcome> await_welcome(net::Socket& socket, std::uint32_t rank);
   Result<> await_all_welcomes();
   Result<> secure(net::Socket& socket, std::uint32_t rank) const;
   Result<> send_hello(net::Socket& socket, std::uint32_t to);
@@ -77,6 +80,7 @@ class Rendezvous {
   net::Wait wait_;
   Duration timeout_;
   const std::shared_ptr<const net::Security> security_;  // null: plain
+  LinkOffer offer_ = LinkOffer::socket_only;
   std::optional<LocalGroup> local_;
   std::optional<Alarms> alarms_;
   std::optional<net::Socket> first_;           // to the first rank of this host, when that is another

@@ -144,6 +144,7 @@ std::vector<Finding> examine_host(const Environment& environment, const Processo
       examine_loopback("::1"), examine_resolver("localhost")};
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) == 0) findings.push_back(examine_resolver(name));
+  for (Finding& finding : examine_links()) findings.push_back(std::move(finding));
   examine_variables(environment, findings);
   return findings;
 }

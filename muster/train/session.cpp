@@ -20,6 +20,11 @@ void leave_at_exit(int status, void*) {
   if (Session* const session = Session::current()) session->leave(status);
 }
 
+collective::Transport transport_of(const cluster::Settings& settings) {
+  if (settings.transport == "ucx") return collective::Transport::ucx;
+  return settings.transport == "tcp" ? collective::Transport::tcp : collective::Transport::automatic;
+}
+
 // As the scheduler will know it. The listener is where the other workers will connect.
 Result<cluster::Registration> registration_of(const cluster::Settings& settings,
                                               const cluster::Interrupted& interrupted) {
@@ -67,7 +72,8 @@ std::optional<cluster::Failure> Session::open(const cluster::Settings& settings,
                                                                      .address = registration->address,
                                                                      .connect_timeout = settings.topo_timeout,
                                                                      .call_timeout = settings.receive_timeout,
-                                                                     .security = registration->security});
+                                                                     .security = registration->security,
+                                                                     .transport = transport_of(settings)});
   std::unique_ptr<Session> made(new Session(settings, std::move(node), std::move(groups), std::move(watch)));
   made->follow_cluster();
   if (auto failure = made->connect()) return failure;

@@ -12,8 +12,13 @@ namespace {
 // A job that may form must be able to compute.
 static_assert(cluster::worker_num_max <= collective::ranks_max);
 
-collective::Group group_of(const cluster::Roster& roster, std::uint32_t rank) {
-  collective::Group group{.epoch = roster.epoch, .job_id = roster.job_id, .rank = rank, .endpoints = {}};
+collective::Group group_of(const cluster::Roster& roster, std::uint32_t rank,
+                           collective::Transport transport) {
+  collective::Group group{.epoch = roster.epoch,
+                          .job_id = roster.job_id,
+                          .rank = rank,
+                          .endpoints = {},
+                          .transport = transport};
   for (const cluster::Member& worker : roster.workers)
     group.endpoints.push_back({.host_key = worker.host_key,
                                .address = worker.address,
@@ -123,7 +128,7 @@ Result<WorkerGroups::CommunicatorPtr> WorkerGroups::connect() {
     listener.swap(listener_);
     stop_ = &stop;
   }
-  auto made = collective::connect(group_of(*roster_, options_.rank), *std::move(listener),
+  auto made = collective::connect(group_of(*roster_, options_.rank, options_.transport), *std::move(listener),
                                   {.connect_timeout = options_.connect_timeout,
                                    .call_timeout = options_.call_timeout,
                                    .stop = &stop,

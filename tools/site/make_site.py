@@ -43,6 +43,7 @@ SECTIONS = {
         "docs/guide/launch.md",
         "docs/guide/launch-*.md",
         "docs/guide/hosts.md",
+        "docs/guide/rdma.md",
         "docs/guide/cluster.md",
         "docs/guide/forming.md",
         "docs/guide/watching.md",

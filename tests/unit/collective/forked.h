@@ -75,7 +75,7 @@ class Forked {
     Listener listener = Listener::open("127.0.0.1").value();
     Notice mine{.rank = rank, .port = listener.port(), .name = {}};
     listener.local_name().copy(mine.name, sizeof(mine.name) - 1);
-    Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = {}};
+    Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = {}, .transport = transport_of(hosts_)};
     for (const Notice& each : exchange(mine))
       group.endpoints.push_back({.host_key = host_of(hosts_, each.rank),
                                  .address = "127.0.0.1",

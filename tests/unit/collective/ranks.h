@@ -23,17 +23,21 @@ inline const Options patient{.connect_timeout = std::chrono::seconds(30),
 inline const Options hasty{.connect_timeout = std::chrono::seconds(30),
                            .call_timeout = std::chrono::milliseconds(150)};
 
-// How ranks are spread over hosts.
-enum class Hosts { one, each_its_own, two_interleaved };
+// How ranks are spread over hosts, and what they talk there when it is not TCP.
+enum class Hosts { one, each_its_own, two_interleaved, each_its_own_over_ucx };
 
 inline std::string host_of(Hosts hosts, std::uint32_t rank) {
   if (hosts == Hosts::one) return "host";
-  return "host " + std::to_string(hosts == Hosts::each_its_own ? rank : rank % 2);
+  return "host " + std::to_string(hosts == Hosts::two_interleaved ? rank % 2 : rank);
+}
+inline Transport transport_of(Hosts hosts) {
+  return hosts == Hosts::each_its_own_over_ucx ? Transport::ucx : Transport::tcp;
 }
 
 struct Prepared {
   std::vector<Listener> listeners;
   std::vector<Endpoint> endpoints;
+  Transport transport = Transport::tcp;
 };
 
 // By rank: the host that it is on.
@@ -51,7 +55,9 @@ inline Prepared prepare(const std::vector<std::string>& hosts) {
 inline Prepared prepare(std::uint32_t ranks, Hosts hosts) {
   std::vector<std::string> by_rank;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) by_rank.push_back(host_of(hosts, rank));
-  return prepare(by_rank);
+  Prepared made = prepare(by_rank);
+  made.transport = transport_of(hosts);
+  return made;
 }
 
 inline void run_threads(std::uint32_t ranks, const std::function<void(std::uint32_t)>& work) {
@@ -66,7 +72,11 @@ inline Ranks connect_ranks(Prepared prepared, const std::function<Options(std::u
   const auto ranks = static_cast<std::uint32_t>(prepared.endpoints.size());
   Ranks made(ranks);
   run_threads(ranks, [&](std::uint32_t rank) {
-    Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
+    Group group{.epoch = 1,
+                .job_id = 7,
+                .rank = rank,
+                .endpoints = prepared.endpoints,
+                .transport = prepared.transport};
     auto connected = connect(std::move(group), std::move(prepared.listeners[rank]), options(rank));
     ASSERT_TRUE(connected) << "rank " << rank << ": " << connected.error().message;
     made[rank] = *std::move(connected);

@@ -31,17 +31,23 @@ struct Over {
   const char* name;
   Hosts hosts;
   std::shared_ptr<const net::Security> (*security)();
+  const char* of_ucx = nullptr;  // which of its transports it may use
 };
 constexpr Over every_transport[] = {{"SharedMemory", Hosts::one, &plain},
                                     {"Tcp", Hosts::each_its_own, &plain},
                                     {"Tls", Hosts::each_its_own, &with_token},
-                                    {"SharedMemoryAndTcp", Hosts::two_interleaved, &plain}};
+                                    {"SharedMemoryAndTcp", Hosts::two_interleaved, &plain},
+                                    {"UcxTcp", Hosts::each_its_own_over_ucx, &plain, "tcp"},
+                                    {"UcxSharedMemory", Hosts::each_its_own_over_ucx, &plain, "posix,sysv,self"}};
 
 class EveryTransport : public ::testing::TestWithParam<Over> {
  protected:
   void SetUp() override {
     seed_ = entropy();
     fmt::print("seed {}\n", seed_);
+    if (GetParam().of_ucx == nullptr) return;
+    if (const auto ucx = ucx_state(); !ucx) GTEST_SKIP() << ucx.error().message;
+    ::setenv("UCX_TLS", GetParam().of_ucx, 1);
   }
   Options options(Options chosen) const {
     chosen.security = GetParam().security();
@@ -202,7 +208,7 @@ TEST_P(EveryTransport, AKilledPeerEndsTheWaitForItsMessage) {
     ::kill(ranks.child(2), SIGKILL);
     EXPECT_TRUE(WIFSIGNALED(ranks.wait_for(2)));
     // Between hosts the connection tells it; on one host the cluster does.
-    if (GetParam().hosts != Hosts::each_its_own)
+    if (GetParam().hosts != Hosts::each_its_own && GetParam().hosts != Hosts::each_its_own_over_ucx)
       watcher = std::thread([&] { ranks.comm().abort({Code::peer_lost, "worker 2 was killed"}); });
     done = receive(64 << 20);
     const int status = ranks.wait_for(1);
