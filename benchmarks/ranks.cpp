@@ -89,8 +89,10 @@ bool run_ranks(const Crew& crew, const std::function<void(Communicator&)>& work)
   for (std::uint32_t rank = 0; rank < crew.ranks; ++rank) {
     const pid_t child = ::fork();
     if (child == 0) {
-      const auto communicator = connect(*board, rank, crew);
-      work(*communicator);
+      {
+        const auto communicator = connect(*board, rank, crew);
+        work(*communicator);
+      }
       std::fflush(stdout);
       std::_Exit(0);
     }

@@ -19,7 +19,7 @@ namespace {
 // Of a worker with many devices; each takes some tens of bytes.
 constexpr std::uint64_t ucx_address_limit_bytes = 64 << 10;
 // So often the pump finds nothing to do before it leaves a link alone, so that a busy link stays with it.
-constexpr int quiet_turns_max = 16;
+constexpr int quiet_turns_max = 64;
 // Before a wait: what comes meanwhile may be of no interest.
 constexpr int turns_before_wait = 64;
 // Who goes tries for so long to get rid of what was sent.
@@ -93,9 +93,11 @@ Result<> UcxConnection::take_frames() {
   }
 }
 
-// Not to one that is gone already.
+// Not to one that is gone already; and one after the other, since UCX over TCP does not bear well that both sides connect
+// at once.
 void UcxConnection::connect() {
   if (!far_address_ || error_ || (is_socket_over_ && !end_)) return;
+  if (stream_->address() < *far_address_ && !stream_->is_heard()) return;
   const auto address = *std::exchange(far_address_, {});
   if (const auto connected = stream_->connect(address); !connected) error_ = connected.error();
 }
@@ -129,6 +131,17 @@ bool UcxConnection::is_at_end() const {
 
 // ---- The stream -------------------------------------------------------------------------------------------
 
+// Goes on with opening it, as long as the other side lives: it is looked at before each step, since UCX 1.13 does not
+// bear that it dies meanwhile.
+bool UcxConnection::opens() {
+  if (!stream_->is_open()) {
+    hear_socket();
+    if (is_socket_over_ && !end_) return false;
+    stream_->progress();
+  }
+  return stream_->is_open();
+}
+
 void UcxConnection::stop_waiting() {
   if (std::exchange(is_waited_for_, false)) bell_.silence();
 }
@@ -137,9 +150,9 @@ Result<std::size_t> UcxConnection::send_some(std::span<const iovec> pieces) {
   const std::lock_guard lock(mutex_);
   stop_waiting();
   if (const auto gone = failure()) return fail(*gone);
-  if (!stream_->is_connected()) hear_socket();
+  opens();
   std::size_t sent = stream_->send_some(pieces);
-  if (sent == 0 && stream_->progress()) sent = stream_->send_some(pieces);
+  if (sent == 0 && opens() && stream_->progress()) sent = stream_->send_some(pieces);
   if (sent == 0) hear_socket();
   if (const auto gone = failure()) return fail(*gone);
   if (sent == 0 && is_socket_over_ && !end_) return fail(Code::peer_lost, fmt::format("{} closed it", socket_.peer()));
@@ -151,6 +164,7 @@ Result<std::size_t> UcxConnection::receive_some(std::span<const iovec> pieces) {
   const std::lock_guard lock(mutex_);
   stop_waiting();
   if (!stream_) return fail(*error_);
+  opens();
   std::size_t received = stream_->receive_some(pieces);
   if (received > 0) return received;
   // What the other side sent before its socket ended has come, or never will.
@@ -185,7 +199,7 @@ UcxConnection::Look UcxConnection::look(Interest interest) {
   hear_socket();
   for (int turn = 0; turn < turns_before_wait; ++turn) {
     if (failure()) return Look::ready;
-    stream_->progress();
+    if (opens()) stream_->progress();
     if (interest.reading && (stream_->can_receive() || is_at_end())) return Look::ready;
     if (interest.writing && (stream_->can_send() || (is_socket_over_ && !end_))) return Look::ready;
     if (failure()) return Look::ready;
@@ -225,8 +239,7 @@ bool UcxConnection::go_on_ending() {
     ::shutdown(socket_.fd(), ending_ == Ending::both ? SHUT_RDWR : SHUT_WR);
     return true;
   }
-  if (stream_->sent_messages() > 0 && !stream_->is_connected()) hear_socket();
-  if (!stream_->settle() && !failure() && !is_socket_over_) return false;
+  if (stream_->sent_messages() > 0 && !(opens() && stream_->settle()) && !failure() && !is_socket_over_) return false;
   net::ByteWriter payload;
   payload.number(stream_->sent_messages());
   static_cast<void>(send_on_socket(frame_of(FrameType::ucx_end, payload.bytes())));
@@ -256,14 +269,13 @@ bool UcxConnection::pump() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return true;
   if (!stream_) return is_pumped_ = false;
-  if (!stream_->is_open()) hear_socket();
   const std::uint64_t received = stream_->received_messages();
   const bool could_send = stream_->can_send();
-  bool is_done = stream_->settle();
+  bool is_done = opens() && stream_->settle();
   if (ending_ != Ending::none) is_done = go_on_ending();
   const bool moved = received != stream_->received_messages() || could_send != stream_->can_send() || failure();
   if (moved && is_waited_for_) bell_.ring();
-  is_done = (is_done && (stream_->is_open() || is_socket_over_)) || failure();
+  is_done = is_done || failure() || is_socket_over_;
   quiet_turns_ = is_done ? quiet_turns_ + 1 : 0;
   return is_pumped_ = quiet_turns_ < quiet_turns_max;
 }

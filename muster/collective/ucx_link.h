@@ -47,6 +47,7 @@ class UcxConnection final : public UcxPump::Work {
   bool go_on_ending();
   void keep_going();
   void stop_waiting();
+  bool opens();
 
   net::Socket socket_;
   net::Bell bell_;  // the pump has taken something for who waits

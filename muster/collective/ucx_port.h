@@ -51,6 +51,8 @@ class UcxPort {
   virtual const std::vector<std::byte>& address() const = 0;
   virtual Result<> connect(std::span<const std::byte> address) = 0;
 
+  // What may be under way without filling queues for whose room there is no event.
+  virtual std::size_t queue_bytes() const = 0;
   // Once it is connected. Messages may overtake each other.
   virtual void send(Kind kind, UcxMessage& message) = 0;
   // Under way until all that was sent before has left this process, so that it arrives without it.

@@ -8,7 +8,7 @@
 namespace muster::collective {
 namespace {
 
-constexpr auto pump_interval = std::chrono::milliseconds(1);
+constexpr auto pump_interval = std::chrono::microseconds(200);
 
 }  // namespace
 

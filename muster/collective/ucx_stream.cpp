@@ -64,7 +64,6 @@ Result<> UcxStream::connect(std::span<const std::byte> address) {
   is_connected_ = true;
   needs_flush_ = true;
   port_->send(UcxPort::Kind::credit, credit_);
-  post();
   return {};
 }
 
@@ -97,10 +96,16 @@ std::size_t UcxStream::append(PieceCursor& pieces) {
 }
 
 void UcxStream::post() {
-  if (!is_connected_ || port_->failure()) return;
-  for (; posted_ < next_number_ && !port_->failure(); ++posted_) {
-    port_->send(UcxPort::Kind::data, outgoing_[posted_ - first_number_].message);
+  is_open_ = is_open();
+  if (!is_open_) return;
+  while (posted_ < next_number_ && !port_->failure()) {
+    Outgoing& next = outgoing_[posted_ - first_number_];
+    const std::size_t queued_bytes =
+        std::max(next.end - ring_begin_, (posted_ - first_number_ + 1) * part_bytes);
+    if (queued_bytes > port_->queue_bytes()) return;
+    port_->send(UcxPort::Kind::data, next.message);
     needs_flush_ = true;
+    ++posted_;
   }
 }
 
@@ -125,7 +130,7 @@ std::size_t UcxStream::receive_some(std::span<const iovec> pieces) {
   target_ = &target;
   take_held();
   // Not on and on: the other direction has its turn, too.
-  while (target.left() > 0 && uncredited_bytes_ < credited_bytes && port_->progress()) take_held();
+  while (is_open_ && target.left() > 0 && wanted - target.left() < credited_bytes && port_->progress()) take_held();
   target_ = nullptr;
   send_credit();
   return wanted - target.left();
@@ -187,7 +192,7 @@ void UcxStream::count_taken(std::size_t size_bytes) {
 
 void UcxStream::send_credit() {
   const bool is_due = taken_ - credited_ >= credited_messages || uncredited_bytes_ >= credited_bytes;
-  if (!is_due || !is_connected_ || credit_.is_under_way || port_->failure()) return;
+  if (!is_due || !is_open_ || credit_.is_under_way || port_->failure()) return;
   credit_.number = credited_ = taken_;
   uncredited_bytes_ = 0;
   needs_flush_ = true;
@@ -199,6 +204,7 @@ void UcxStream::send_credit() {
 bool UcxStream::progress() {
   const bool moved = port_->progress();
   forget_taken();
+  post();
   send_credit();
   return moved;
 }
@@ -206,12 +212,12 @@ bool UcxStream::progress() {
 bool UcxStream::settle() {
   progress();
   if (port_->failure()) return true;
-  if (!is_connected_) return next_number_ == 0;
+  if (!is_open_) return next_number_ == 0;
   if (needs_flush_ && !flush_.is_under_way) {
     needs_flush_ = false;
     port_->flush(flush_);
   }
-  return !needs_flush_ && !flush_.is_under_way && !credit_.is_under_way;
+  return posted_ == next_number_ && !needs_flush_ && !flush_.is_under_way && !credit_.is_under_way;
 }
 
 }  // namespace muster::collective

@@ -47,6 +47,7 @@ class UcxStream final : private UcxReceiver {
   const std::vector<std::byte>& address() const { return port_->address(); }
   Result<> connect(std::span<const std::byte> address);
   bool is_connected() const { return is_connected_; }
+  bool is_heard() const { return is_heard_; }  // the other side
   // Why nothing moves any more.
   const std::optional<Error>& failure() const { return port_->failure(); }
 
@@ -64,8 +65,9 @@ class UcxStream final : private UcxReceiver {
   bool progress();
   // That, and with having all sent bytes leave this process; whether they have.
   bool settle();
-  // Whether both sides have heard of each other.
-  bool is_open() const { return is_heard_; }
+  // Whether both sides have heard of each other. Before, nothing is sent: UCX 1.13 ends this process when the other
+  // one dies while they connect and something waits to be sent.
+  bool is_open() const { return is_heard_ && is_connected_ && (is_open_ || !credit_.is_under_way); }
   // What to wait for, as UcxPort has it.
   bool arm() { return port_->arm(); }
   int fd() const { return port_->fd(); }
@@ -73,9 +75,11 @@ class UcxStream final : private UcxReceiver {
  private:
   static constexpr std::size_t ring_size_bytes = std::size_t{1} << 20;
   static constexpr std::size_t message_limit_bytes = 60 << 10;
+  // A message counts as at least so many, as it does in the queues of UCX's shared memory.
+  static constexpr std::size_t part_bytes = 8 << 10;
   // After so much the other side is told that it was taken.
-  static constexpr std::size_t credited_bytes = ring_size_bytes / 4;
-  static constexpr std::uint64_t credited_messages = 64;
+  static constexpr std::size_t credited_bytes = 60 << 10;
+  static constexpr std::uint64_t credited_messages = 6;
 
   struct Outgoing {
     UcxMessage message;
@@ -109,6 +113,7 @@ class UcxStream final : private UcxReceiver {
   std::uint64_t acknowledged_ = 0;  // by the other side
   bool is_connected_ = false;
   bool is_heard_ = false;
+  bool is_open_ = false;
   bool needs_flush_ = false;
   UcxMessage flush_;
 

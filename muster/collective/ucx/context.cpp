@@ -77,7 +77,10 @@ Result<std::shared_ptr<Context>> Context::shared() {
 
 Context::Context(ucp_context_h context) : context_(context) {
   static constexpr std::array others{"self/", "tcp/", "posix/", "sysv/", "xpmem/", "cma/", "knem/"};
-  has_rdma_ = !std::ranges::all_of(devices(), [](std::string_view device) {
+  const std::vector<std::string> found = devices();
+  has_shared_memory_ = std::ranges::any_of(
+      found, [](std::string_view device) { return device.starts_with("posix/") || device.starts_with("sysv/"); });
+  has_rdma_ = !std::ranges::all_of(found, [](std::string_view device) {
     return std::ranges::any_of(others, [&](const char* other) { return device.starts_with(other); });
   });
 }

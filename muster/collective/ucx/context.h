@@ -26,11 +26,13 @@ class Context {
   // cannot have it, and TCP's has an assertion in UCX 1.13 that ends this process where the other one dies while they
   // connect. An endpoint still says that it failed.
   bool has_rdma() const { return has_rdma_; }
+  bool has_shared_memory() const { return has_shared_memory_; }
 
  private:
   explicit Context(ucp_context_h context);
   const ucp_context_h context_;
   bool has_rdma_ = false;
+  bool has_shared_memory_ = false;
 };
 
 // "UCX cannot make a worker: Out of memory; it found tcp/lo, tcp/eth0".

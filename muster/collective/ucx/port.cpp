@@ -17,6 +17,9 @@ using collective::UcxReceiver;
 
 // Who closes a port whose other side does not answer waits no longer than this many turns.
 constexpr int closing_turns_max = 100'000;
+// The queue of UCX's shared memory has 64 parts of 8 KiB, of which a sender sees half come free at a time.
+constexpr std::size_t memory_queue_bytes = 180 << 10;
+constexpr std::size_t network_queue_bytes = 1 << 20;
 
 class Port final : public UcxPort {
  public:
@@ -29,6 +32,9 @@ class Port final : public UcxPort {
   Result<> connect(std::span<const std::byte> address) override;
   void send(Kind kind, UcxMessage& message) override;
   void flush(UcxMessage& flush) override;
+  std::size_t queue_bytes() const override {
+    return context_->has_shared_memory() && !context_->has_rdma() ? memory_queue_bytes : network_queue_bytes;
+  }
   bool progress() override { return ucp_worker_progress(worker_) != 0; }
   bool arm() override { return ucp_worker_arm(worker_) == UCS_OK; }
   int fd() const override { return fd_; }
