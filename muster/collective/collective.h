@@ -1,8 +1,8 @@
 // Public header of `collective`: groups of ranks (Communicator, in base) over shared memory and connections.
 //
-// Ranks with equal host keys share memory, others talk TCP or UCX, both at once in one group. The bits of a result
-// depend on the world size and the ranks only: values are combined element by element in the order of the
-// ranks, starting with rank 0's, whatever the transport, the layout over hosts or the chunking.
+// Ranks with equal host keys share memory, others talk TCP or UCX, both at once in one group. The bits of a
+// result depend on the world size and the ranks only: values are combined element by element in the order of
+// the ranks, starting with rank 0's, whatever the transport, the layout over hosts or the chunking.
 //
 // Every rank makes the same collective calls in the same order. Calls that do not match, a peer that is gone,
 // a passed deadline and abort() end the group: the call fails with the reason, and so does every later call
@@ -49,7 +49,7 @@ struct Group {
   std::uint64_t epoch = 0;
   std::uint64_t job_id = 0;
   std::uint32_t rank = 0;
-  std::vector<Endpoint> endpoints;         // by rank
+  std::vector<Endpoint> endpoints;       // by rank
   Transport transport = Transport::tcp;  // the same kind on every rank
 };
 

@@ -150,8 +150,8 @@ Result<bool> FrameStream::mend() {
   if (is_whole()) return false;
   if (auto reconnection = acceptor_.has_news() ? acceptor_.take_reconnection(here()) : std::nullopt) {
     if (!acceptor_.welcome(*reconnection, received_)) return true;  // it will call again
-    MUSTER_TRY_VOID(adopt(make_link(std::move(reconnection->socket), reconnection->kind), reconnection->generation,
-                          reconnection->received_bytes));
+    MUSTER_TRY_VOID(adopt(make_link(std::move(reconnection->socket), reconnection->kind),
+                          reconnection->generation, reconnection->received_bytes));
     return true;
   }
   // The answer to our hello was lost, and the other side knows what we cannot see.
@@ -168,8 +168,8 @@ Result<bool> FrameStream::mend() {
   MUSTER_TRY(auto answer, reconnector_->step());
   if (!answer) return false;
   if (acceptor_.calls(rank_)) {
-    MUSTER_TRY_VOID(
-        adopt(make_link(std::move(answer->socket), answer->welcome.link), answer->generation, answer->welcome.received_bytes));
+    MUSTER_TRY_VOID(adopt(make_link(std::move(answer->socket), answer->welcome.link), answer->generation,
+                          answer->welcome.received_bytes));
     return true;
   }
   reconnector_.reset();

@@ -52,8 +52,8 @@ class Link {
 // What moves the bytes of a connection. The caller offers it in its hello, the other side's answer decides.
 enum class LinkKind : std::uint32_t { socket, ucx };
 
-// The link that begins with a connection on which both sides have said who they are. One that cannot begin fails
-// when it is used.
+// The link that begins with a connection on which both sides have said who they are. One that cannot begin
+// fails when it is used.
 std::unique_ptr<Link> make_link(net::Socket connection, LinkKind kind);
 
 }  // namespace muster::collective

@@ -32,9 +32,10 @@ Result<LinkOffer> link_offer(Transport transport, const net::Security* security)
   if (transport == Transport::tcp) return LinkOffer::socket_only;
   if (transport == Transport::automatic) return offer_where_rdma(security);
   if (security != nullptr)
-    return fail(Code::refused,
-                "MUSTER_TRANSPORT=ucx would send plain bytes, and this job encrypts what its processes say to each "
-                "other: use MUSTER_TRANSPORT=tcp, or no token and no certificates in a network that you trust");
+    return fail(
+        Code::refused,
+        "MUSTER_TRANSPORT=ucx would send plain bytes, and this job encrypts what its processes say to each "
+        "other: use MUSTER_TRANSPORT=tcp, or no token and no certificates in a network that you trust");
   if (const auto& library = ucx_library(); !library)
     return fail(library.error().code, fmt::format("MUSTER_TRANSPORT=ucx: {}", library.error().message));
   return LinkOffer::ucx_only;
@@ -46,10 +47,11 @@ Result<LinkKind> link_between(LinkOffer calling, LinkOffer listening, std::uint3
   const bool listener_has_it = listening != LinkOffer::socket_only;
   if (caller_has_it && listener_has_it) return LinkKind::ucx;
   if (calling != LinkOffer::ucx_only && listening != LinkOffer::ucx_only) return LinkKind::socket;
-  return fail(Code::refused,
-              fmt::format("rank {} demands UCX between hosts (MUSTER_TRANSPORT=ucx), and rank {} does not have it: "
-                          "set MUSTER_TRANSPORT alike for all processes",
-                          caller_has_it ? caller : listener, caller_has_it ? listener : caller));
+  return fail(
+      Code::refused,
+      fmt::format("rank {} demands UCX between hosts (MUSTER_TRANSPORT=ucx), and rank {} does not have it: "
+                  "set MUSTER_TRANSPORT alike for all processes",
+                  caller_has_it ? caller : listener, caller_has_it ? listener : caller));
 }
 
 }  // namespace muster::collective

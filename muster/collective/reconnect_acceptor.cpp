@@ -21,8 +21,9 @@ Result<std::unique_ptr<ReconnectAcceptor>> ReconnectAcceptor::open(
     std::shared_ptr<const net::Security> security, const Clock& clock) {
   MUSTER_TRY(net::Bell bell, net::Bell::create());
   MUSTER_TRY(const LinkOffer offer, link_offer(group->transport, security.get()));
-  std::unique_ptr<ReconnectAcceptor> acceptor(new ReconnectAcceptor(
-      std::move(group), std::move(linked), std::move(listener.tcp_), security, offer, std::move(bell), clock));
+  std::unique_ptr<ReconnectAcceptor> acceptor(new ReconnectAcceptor(std::move(group), std::move(linked),
+                                                                    std::move(listener.tcp_), security, offer,
+                                                                    std::move(bell), clock));
   MUSTER_TRY(Handshakes handshakes,
              Handshakes::create({.tcp = acceptor->tcp_},
                                 {.clock = clock,

@@ -69,7 +69,8 @@ Result<Connections> Rendezvous::meet() {
   MUSTER_TRY_VOID(await_all_welcomes());
   Connections met{.links = {}, .local = std::move(local_), .alarms = std::move(alarms_)};
   for (std::size_t i = 0; i < linked_.size(); ++i)
-    met.links.push_back({layout_.lanes()[i].peer, make_link(std::move(linked_[i]->socket), linked_[i]->kind)});
+    met.links.push_back(
+        {layout_.lanes()[i].peer, make_link(std::move(linked_[i]->socket), linked_[i]->kind)});
   return met;
 }
 

@@ -32,7 +32,11 @@ Result<Group> GroupCommunicator::split_group(std::uint32_t color, const Listener
     return all_gather(reinterpret_cast<const std::byte*>(&own), reinterpret_cast<std::byte*>(notices.data()),
                       sizeof(Notice), numbered);
   }));
-  Group group{.epoch = group_->epoch, .job_id = group_->job_id, .rank = 0, .endpoints = {}, .transport = group_->transport};
+  Group group{.epoch = group_->epoch,
+              .job_id = group_->job_id,
+              .rank = 0,
+              .endpoints = {},
+              .transport = group_->transport};
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     if (notices[rank].color != color) continue;
     if (rank == layout_.own_rank()) group.rank = static_cast<std::uint32_t>(group.endpoints.size());

@@ -9,8 +9,8 @@ namespace muster::collective {
 // Loads it on the first call. Where it cannot be loaded the error says why, and what to do.
 const Result<const UcxLibrary*>& ucx_library();
 
-// Whether a device of UCX ("rc_mlx5/mlx5_0:1") is one of an RDMA network: none of shared memory, of this process
-// alone, or of TCP.
+// Whether a device of UCX ("rc_mlx5/mlx5_0:1") is one of an RDMA network: none of shared memory, of this
+// process alone, or of TCP.
 bool is_rdma(std::string_view device);
 
 }  // namespace muster::collective

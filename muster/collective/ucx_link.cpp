@@ -93,8 +93,8 @@ Result<> UcxConnection::take_frames() {
   }
 }
 
-// Not to one that is gone already; and one after the other, since UCX over TCP does not bear well that both sides connect
-// at once.
+// Not to one that is gone already; and one after the other, since UCX over TCP does not bear well that both
+// sides connect at once.
 void UcxConnection::connect() {
   if (!far_address_ || error_ || (is_socket_over_ && !end_)) return;
   if (stream_->address() < *far_address_ && !stream_->is_heard()) return;
@@ -111,8 +111,8 @@ Result<> UcxConnection::take(const net::Frame& frame) {
   net::ByteReader reader(frame.payload);
   const auto messages = reader.number<std::uint64_t>();
   if (type != FrameType::ucx_end || end_ || !reader.finish("the end of a stream"))
-    return fail(Code::corrupt, fmt::format("{} sent a frame of type {:#06x} of {} bytes beside UCX", socket_.peer(),
-                                           frame.header.type, frame.payload.size()));
+    return fail(Code::corrupt, fmt::format("{} sent a frame of type {:#06x} of {} bytes beside UCX",
+                                           socket_.peer(), frame.header.type, frame.payload.size()));
   end_ = messages;
   return {};
 }
@@ -123,7 +123,8 @@ std::optional<Error> UcxConnection::failure() const {
   return stream_->failure();
 }
 
-// Without a word about its end the other side is gone, or has reset the link: nothing more comes than what is here.
+// Without a word about its end the other side is gone, or has reset the link: nothing more comes than what is
+// here.
 bool UcxConnection::is_at_end() const {
   if (stream_->can_receive()) return false;
   return end_ ? stream_->received_messages() >= *end_ : is_socket_over_;
@@ -131,8 +132,8 @@ bool UcxConnection::is_at_end() const {
 
 // ---- The stream -------------------------------------------------------------------------------------------
 
-// Goes on with opening it, as long as the other side lives: it is looked at before each step, since UCX 1.13 does not
-// bear that it dies meanwhile.
+// Goes on with opening it, as long as the other side lives: it is looked at before each step, since UCX 1.13
+// does not bear that it dies meanwhile.
 bool UcxConnection::opens() {
   if (!stream_->is_open()) {
     hear_socket();
@@ -155,7 +156,8 @@ Result<std::size_t> UcxConnection::send_some(std::span<const iovec> pieces) {
   if (sent == 0 && opens() && stream_->progress()) sent = stream_->send_some(pieces);
   if (sent == 0) hear_socket();
   if (const auto gone = failure()) return fail(*gone);
-  if (sent == 0 && is_socket_over_ && !end_) return fail(Code::peer_lost, fmt::format("{} closed it", socket_.peer()));
+  if (sent == 0 && is_socket_over_ && !end_)
+    return fail(Code::peer_lost, fmt::format("{} closed it", socket_.peer()));
   if (sent > 0) keep_going();
   return sent;
 }
@@ -192,9 +194,9 @@ void UcxConnection::add_to(WaitList& waits, Interest interest) {
   is_waited_for_ = true;
 }
 
-// UCX's descriptor stays readable while a connection over TCP waits for the other process, and UCX has no event for
-// some things that it waits for itself: then the pump looks. It is never ready without a reason, since nobody would
-// look at the deadline of the wait.
+// UCX's descriptor stays readable while a connection over TCP waits for the other process, and UCX has no
+// event for some things that it waits for itself: then the pump looks. It is never ready without a reason,
+// since nobody would look at the deadline of the wait.
 UcxConnection::Look UcxConnection::look(Interest interest) {
   hear_socket();
   for (int turn = 0; turn < turns_before_wait; ++turn) {
@@ -211,8 +213,8 @@ UcxConnection::Look UcxConnection::look(Interest interest) {
 
 // ---- The end ----------------------------------------------------------------------------------------------
 
-// The system tells a reset of an open connection from one of a connection that was closed before, once; but a closed
-// one has said so.
+// The system tells a reset of an open connection from one of a connection that was closed before, once; but a
+// closed one has said so.
 bool UcxConnection::is_broken() {
   const std::lock_guard lock(mutex_);
   int error = 0;
@@ -239,7 +241,8 @@ bool UcxConnection::go_on_ending() {
     ::shutdown(socket_.fd(), ending_ == Ending::both ? SHUT_RDWR : SHUT_WR);
     return true;
   }
-  if (stream_->sent_messages() > 0 && !(opens() && stream_->settle()) && !failure() && !is_socket_over_) return false;
+  if (stream_->sent_messages() > 0 && !(opens() && stream_->settle()) && !failure() && !is_socket_over_)
+    return false;
   net::ByteWriter payload;
   payload.number(stream_->sent_messages());
   static_cast<void>(send_on_socket(frame_of(FrameType::ucx_end, payload.bytes())));
@@ -273,7 +276,8 @@ bool UcxConnection::pump() {
   const bool could_send = stream_->can_send();
   bool is_done = opens() && stream_->settle();
   if (ending_ != Ending::none) is_done = go_on_ending();
-  const bool moved = received != stream_->received_messages() || could_send != stream_->can_send() || failure();
+  const bool moved =
+      received != stream_->received_messages() || could_send != stream_->can_send() || failure();
   if (moved && is_waited_for_) bell_.ring();
   is_done = is_done || failure() || is_socket_over_;
   quiet_turns_ = is_done ? quiet_turns_ + 1 : 0;

@@ -1,5 +1,6 @@
-// Link over UCX. The socket on which both sides have said who they are stays beside it: over it they tell each other the
-// addresses of their ports, and where the stream ends; and its end says that the other side is gone.
+// Link over UCX. The socket on which both sides have said who they are stays beside it: over it they tell
+// each other the addresses of their ports, and where the stream ends; and its end says that the other side is
+// gone.
 #pragma once
 
 #include <memory>
@@ -69,8 +70,7 @@ class UcxConnection final : public UcxPump::Work {
 
 class UcxLink final : public Link {
  public:
-  explicit UcxLink(net::Socket socket)
-      : connection_(std::make_unique<UcxConnection>(std::move(socket))) {}
+  explicit UcxLink(net::Socket socket) : connection_(std::make_unique<UcxConnection>(std::move(socket))) {}
 
   Result<std::size_t> send_some(std::span<const iovec> pieces) override {
     return connection_->send_some(pieces);
@@ -84,7 +84,9 @@ class UcxLink final : public Link {
   bool is_delivered() const override { return connection_->is_delivered(); }
   void close() override { connection_->close(); }
   void reset() override { connection_->reset(); }
-  Result<> check_peer() const override { return {}; }  // it has no certificate: with TLS there is no such link
+  Result<> check_peer() const override {
+    return {};
+  }  // it has no certificate: with TLS there is no such link
 
  private:
   const std::unique_ptr<UcxConnection> connection_;

@@ -1,5 +1,5 @@
-// Port: one side of a connection that UCX makes. It moves numbered messages, and is all that Muster sees of UCX:
-// what implements it is a library of its own (ucx/), loaded when a link over UCX is first wanted.
+// Port: one side of a connection that UCX makes. It moves numbered messages, and is all that Muster sees of
+// UCX: what implements it is a library of its own (ucx/), loaded when a link over UCX is first wanted.
 //
 // Nothing here waits. Threads: one at a time.
 #pragma once

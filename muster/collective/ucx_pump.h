@@ -1,5 +1,5 @@
-// Thread that goes on with links over UCX that have bytes to get rid of while their owners do something else: it does
-// for them what the system does for a socket. It sleeps while there are none.
+// Thread that goes on with links over UCX that have bytes to get rid of while their owners do something else:
+// it does for them what the system does for a socket. It sleeps while there are none.
 #pragma once
 
 #include <condition_variable>

@@ -130,7 +130,8 @@ std::size_t UcxStream::receive_some(std::span<const iovec> pieces) {
   target_ = &target;
   take_held();
   // Not on and on: the other direction has its turn, too.
-  while (is_open_ && target.left() > 0 && wanted - target.left() < credited_bytes && port_->progress()) take_held();
+  while (is_open_ && target.left() > 0 && wanted - target.left() < credited_bytes && port_->progress())
+    take_held();
   target_ = nullptr;
   send_credit();
   return wanted - target.left();

@@ -1,5 +1,6 @@
-// Stream of bytes over a port of UCX: they are copied into a ring, go as numbered messages, and are put in order
-// again. The other side tells how many of them it has taken, so that no side holds more than a ring's worth.
+// Stream of bytes over a port of UCX: they are copied into a ring, go as numbered messages, and are put in
+// order again. The other side tells how many of them it has taken, so that no side holds more than a ring's
+// worth.
 //
 // Threads: one at a time.
 #pragma once
@@ -65,8 +66,8 @@ class UcxStream final : private UcxReceiver {
   bool progress();
   // That, and with having all sent bytes leave this process; whether they have.
   bool settle();
-  // Whether both sides have heard of each other. Before, nothing is sent: UCX 1.13 ends this process when the other
-  // one dies while they connect and something waits to be sent.
+  // Whether both sides have heard of each other. Before, nothing is sent: UCX 1.13 ends this process when the
+  // other one dies while they connect and something waits to be sent.
   bool is_open() const { return is_heard_ && is_connected_ && (is_open_ || !credit_.is_under_way); }
   // What to wait for, as UcxPort has it.
   bool arm() { return port_->arm(); }

@@ -27,8 +27,8 @@ class WaitList {
   // The place of the next one that is added.
   std::size_t size() const { return places_.size(); }
   void add(int fd, Interest interest);
-  // Of the one that was added last: another descriptor, which becomes readable when it is ready but does not say
-  // that it has ended; and that it is ready now, so that no wait begins.
+  // Of the one that was added last: another descriptor, which becomes readable when it is ready but does not
+  // say that it has ended; and that it is ready now, so that no wait begins.
   void add_beside(int fd) { polled_.push_back({.fd = fd, .events = POLLIN, .revents = 0}); }
   void mark_ready() { places_.back().is_ready = true; }
 

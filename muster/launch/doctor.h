@@ -23,8 +23,8 @@ struct Finding {
 std::vector<Finding> examine_host(const Environment& environment,
                                   const Processor& processor = this_processor());
 
-// What may carry tensors between hosts: the devices that UCX finds here, and how fast TCP and UCX are from this host to
-// itself. It takes a second at most.
+// What may carry tensors between hosts: the devices that UCX finds here, and how fast TCP and UCX are from
+// this host to itself. It takes a second at most.
 std::vector<Finding> examine_links();
 
 struct NetworkOptions {

@@ -30,11 +30,14 @@ Result<> on_both(const Work& work) {
 
 // Two ranks of this process that talk as if they were on two hosts.
 Result<Pair> connect_pair(collective::Transport transport) {
-  collective::Group group{.epoch = 1, .job_id = entropy(), .rank = 0, .endpoints = {}, .transport = transport};
+  collective::Group group{
+      .epoch = 1, .job_id = entropy(), .rank = 0, .endpoints = {}, .transport = transport};
   std::vector<collective::Listener> listeners;
   for (const char* host : {"one", "other"}) {
     MUSTER_TRY(collective::Listener listener, collective::Listener::open("127.0.0.1"));
-    group.endpoints.push_back({.host_key = host, .address = "127.0.0.1", .port = listener.port(),
+    group.endpoints.push_back({.host_key = host,
+                               .address = "127.0.0.1",
+                               .port = listener.port(),
                                .local_name = listener.local_name()});
     listeners.push_back(std::move(listener));
   }
@@ -75,7 +78,8 @@ Result<std::string> measure(collective::Transport transport) {
   }
   MUSTER_TRY(const double barriers_s, seconds_of(meet));
   return fmt::format("{:.2f} GB/s, a barrier in {:.0f} us, from this host to itself",
-                     static_cast<double>(link_message_bytes) / best_s / 1e9, barriers_s / link_barriers * 1e6);
+                     static_cast<double>(link_message_bytes) / best_s / 1e9,
+                     barriers_s / link_barriers * 1e6);
 }
 
 Finding examine_link(const char* subject, collective::Transport transport) {
@@ -92,11 +96,13 @@ Finding examine_link(const char* subject, collective::Transport transport) {
 std::vector<Finding> examine_links() {
   std::vector<Finding> findings;
   const auto ucx = collective::ucx_state();
-  findings.push_back({.subject = "UCX", .value = ucx ? fmt::format("{}: {}", ucx->name, fmt::join(ucx->devices, ", "))
-                                                      : ucx.error().message});
+  findings.push_back(
+      {.subject = "UCX",
+       .value = ucx ? fmt::format("{}: {}", ucx->name, fmt::join(ucx->devices, ", ")) : ucx.error().message});
   if (ucx)
-    findings.push_back({.subject = "RDMA", .value = ucx->has_rdma ? "found by UCX: MUSTER_TRANSPORT=auto uses it"
-                                                                  : "none found by UCX"});
+    findings.push_back(
+        {.subject = "RDMA",
+         .value = ucx->has_rdma ? "found by UCX: MUSTER_TRANSPORT=auto uses it" : "none found by UCX"});
   findings.push_back(examine_link("link over TCP", collective::Transport::tcp));
   if (ucx) findings.push_back(examine_link("link over UCX", collective::Transport::ucx));
   return findings;

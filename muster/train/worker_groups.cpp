@@ -14,11 +14,8 @@ static_assert(cluster::worker_num_max <= collective::ranks_max);
 
 collective::Group group_of(const cluster::Roster& roster, std::uint32_t rank,
                            collective::Transport transport) {
-  collective::Group group{.epoch = roster.epoch,
-                          .job_id = roster.job_id,
-                          .rank = rank,
-                          .endpoints = {},
-                          .transport = transport};
+  collective::Group group{
+      .epoch = roster.epoch, .job_id = roster.job_id, .rank = rank, .endpoints = {}, .transport = transport};
   for (const cluster::Member& worker : roster.workers)
     group.endpoints.push_back({.host_key = worker.host_key,
                                .address = worker.address,

@@ -17,7 +17,8 @@ namespace {
 
 // UCX writes to standard output, which is the script's. Its fatal errors are left to it.
 ucs_log_func_rc_t log_line(const char*, unsigned, const char*, ucs_log_level_t level,
-                           const ucs_log_component_config_t* component, const char* format, va_list arguments) {
+                           const ucs_log_component_config_t* component, const char* format,
+                           va_list arguments) {
   if (level == UCS_LOG_LEVEL_FATAL || level > UCS_LOG_LEVEL_WARN || level > component->log_level)
     return UCS_LOG_FUNC_RC_CONTINUE;
   char line[512];
@@ -26,8 +27,8 @@ ucs_log_func_rc_t log_line(const char*, unsigned, const char*, ucs_log_level_t l
   return UCS_LOG_FUNC_RC_STOP;
 }
 
-// Once it is loaded UCX answers crashes by lines of its own; the script's handlers stay, unless somebody wants
-// UCX's.
+// Once it is loaded UCX answers crashes by lines of its own; the script's handlers stay, unless somebody
+// wants UCX's.
 void leave_signals_alone() {
   if (std::getenv("UCX_HANDLE_ERRORS") != nullptr) return;
   for (const int number : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) ucs_debug_disable_signal(number);
@@ -58,7 +59,8 @@ Result<ucp_context_h> make_context() {
     status = ucp_init(&params, config, &made);
   }
   ucp_config_release(config);
-  if (status != UCS_OK) return fail(error_of("cannot begin (UCX_TLS and UCX_NET_DEVICES may forbid all)", status, nullptr));
+  if (status != UCS_OK)
+    return fail(error_of("cannot begin (UCX_TLS and UCX_NET_DEVICES may forbid all)", status, nullptr));
   return made;
 }
 
@@ -78,8 +80,9 @@ Result<std::shared_ptr<Context>> Context::shared() {
 Context::Context(ucp_context_h context) : context_(context) {
   static constexpr std::array others{"self/", "tcp/", "posix/", "sysv/", "xpmem/", "cma/", "knem/"};
   const std::vector<std::string> found = devices();
-  has_shared_memory_ = std::ranges::any_of(
-      found, [](std::string_view device) { return device.starts_with("posix/") || device.starts_with("sysv/"); });
+  has_shared_memory_ = std::ranges::any_of(found, [](std::string_view device) {
+    return device.starts_with("posix/") || device.starts_with("sysv/");
+  });
   has_rdma_ = !std::ranges::all_of(found, [](std::string_view device) {
     return std::ranges::any_of(others, [&](const char* other) { return device.starts_with(other); });
   });

@@ -22,9 +22,9 @@ class Context {
 
   ucp_context_h get() const { return context_; }
   std::vector<std::string> devices() const;
-  // Whether some of them are of an RDMA network. The others are used without UCX's handling of failures: those of memory
-  // cannot have it, and TCP's has an assertion in UCX 1.13 that ends this process where the other one dies while they
-  // connect. An endpoint still says that it failed.
+  // Whether some of them are of an RDMA network. The others are used without UCX's handling of failures:
+  // those of memory cannot have it, and TCP's has an assertion in UCX 1.13 that ends this process where the
+  // other one dies while they connect. An endpoint still says that it failed.
   bool has_rdma() const { return has_rdma_; }
   bool has_shared_memory() const { return has_shared_memory_; }
 

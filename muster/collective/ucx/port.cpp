@@ -210,8 +210,7 @@ Result<std::vector<std::string>> devices() {
 }  // namespace
 }  // namespace muster::ucx
 
-extern "C" __attribute__((visibility("default"))) const muster::collective::UcxLibrary*
-muster_ucx_library() {
+extern "C" __attribute__((visibility("default"))) const muster::collective::UcxLibrary* muster_ucx_library() {
   static const muster::collective::UcxLibrary library{.version = muster::collective::ucx_port_version,
                                                       .name = muster::ucx::version_name(),
                                                       .open = &muster::ucx::open_port,

@@ -35,14 +35,16 @@ Sockets connected() {
 
 Ends over_tcp() {
   Sockets sockets = connected();
-  return {make_link(std::move(sockets.near), LinkKind::socket), make_link(std::move(sockets.far), LinkKind::socket)};
+  return {make_link(std::move(sockets.near), LinkKind::socket),
+          make_link(std::move(sockets.far), LinkKind::socket)};
 }
 // UCX reads its variables whenever the first link of a process begins. No ends: it is not here.
 Ends over_ucx(const char* transports) {
   if (!ucx_state()) return {};
   ::setenv("UCX_TLS", transports, 1);
   Sockets sockets = connected();
-  return {make_link(std::move(sockets.near), LinkKind::ucx), make_link(std::move(sockets.far), LinkKind::ucx)};
+  return {make_link(std::move(sockets.near), LinkKind::ucx),
+          make_link(std::move(sockets.far), LinkKind::ucx)};
 }
 Ends over_ucx_tcp() { return over_ucx("tcp"); }
 Ends over_ucx_shared_memory() { return over_ucx("posix,sysv,self"); }
@@ -53,7 +55,8 @@ Ends over_tls() {
       [&] { EXPECT_TRUE(sockets.far.start_tls({.security = security, .listens = true}, before_long())); });
   EXPECT_TRUE(sockets.near.start_tls({.security = security}, before_long()));
   other.join();
-  return {make_link(std::move(sockets.near), LinkKind::socket), make_link(std::move(sockets.far), LinkKind::socket)};
+  return {make_link(std::move(sockets.near), LinkKind::socket),
+          make_link(std::move(sockets.far), LinkKind::socket)};
 }
 
 struct Over {
@@ -61,9 +64,9 @@ struct Over {
   Ends (*make)();
 };
 constexpr Over every_link[] = {{"Tcp", over_tcp},
-                                {"Tls", over_tls},
-                                {"UcxTcp", over_ucx_tcp},
-                                {"UcxSharedMemory", over_ucx_shared_memory}};
+                               {"Tls", over_tls},
+                               {"UcxTcp", over_ucx_tcp},
+                               {"UcxSharedMemory", over_ucx_shared_memory}};
 
 iovec piece_of(std::span<std::byte> bytes) { return {.iov_base = bytes.data(), .iov_len = bytes.size()}; }
 

@@ -33,12 +33,13 @@ struct Over {
   std::shared_ptr<const net::Security> (*security)();
   const char* of_ucx = nullptr;  // which of its transports it may use
 };
-constexpr Over every_transport[] = {{"SharedMemory", Hosts::one, &plain},
-                                    {"Tcp", Hosts::each_its_own, &plain},
-                                    {"Tls", Hosts::each_its_own, &with_token},
-                                    {"SharedMemoryAndTcp", Hosts::two_interleaved, &plain},
-                                    {"UcxTcp", Hosts::each_its_own_over_ucx, &plain, "tcp"},
-                                    {"UcxSharedMemory", Hosts::each_its_own_over_ucx, &plain, "posix,sysv,self"}};
+constexpr Over every_transport[] = {
+    {"SharedMemory", Hosts::one, &plain},
+    {"Tcp", Hosts::each_its_own, &plain},
+    {"Tls", Hosts::each_its_own, &with_token},
+    {"SharedMemoryAndTcp", Hosts::two_interleaved, &plain},
+    {"UcxTcp", Hosts::each_its_own_over_ucx, &plain, "tcp"},
+    {"UcxSharedMemory", Hosts::each_its_own_over_ucx, &plain, "posix,sysv,self"}};
 
 class EveryTransport : public ::testing::TestWithParam<Over> {
  protected:

@@ -1,5 +1,6 @@
-// Links over UCX: the order and the limits of the stream over its port, here one of this test's own; who gets such a
-// link; and that a group over it computes the same bits. What every link must do is in link_conformance_test.cpp.
+// Links over UCX: the order and the limits of the stream over its port, here one of this test's own; who gets
+// such a link; and that a group over it computes the same bits. What every link must do is in
+// link_conformance_test.cpp.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -141,7 +142,8 @@ TEST(UcxStream, HoldsNoMoreThanARingOfWhatNobodyTakes) {
   EXPECT_LE(sent, 1u << 20);
   EXPECT_GT(sent, 900u << 10);
   pass_all(streams);
-  EXPECT_EQ(send(*streams.near, std::span(bytes).subspan(sent)), 0u) << "it has arrived, and nobody has taken it";
+  EXPECT_EQ(send(*streams.near, std::span(bytes).subspan(sent)), 0u)
+      << "it has arrived, and nobody has taken it";
   const std::size_t arrived = receive(*streams.far, got);
   EXPECT_LE(arrived, 420u << 10) << "what UCX's queues hold";
   EXPECT_GT(arrived, 300u << 10);
@@ -194,7 +196,8 @@ TEST(LinkChoice, TakesUcxWhereBothHaveItAndTcpWhereNobodyDemandsMore) {
 TEST(LinkChoice, NamesWhoDoesNotHaveWhatAnotherDemands) {
   const auto chosen = link_between(LinkOffer::ucx_only, LinkOffer::socket_only, 3, 1);
   ASSERT_FALSE(chosen);
-  EXPECT_THAT(chosen.error().message, Mentions("rank 3 demands UCX", "rank 1 does not have it", "MUSTER_TRANSPORT"));
+  EXPECT_THAT(chosen.error().message,
+              Mentions("rank 3 demands UCX", "rank 1 does not have it", "MUSTER_TRANSPORT"));
 }
 
 TEST(LinkChoice, SendsNoPlainBytesOfAJobThatIsEncrypted) {
