@@ -31,6 +31,10 @@ def test_a_program_gives_what_it_gives_with_gloo(case):
     assert result("muster", case) == result("gloo", case)
 
 
+def test_lists_of_tensors_of_different_sizes_are_gathered_and_reduced():
+    assert result("muster", "uneven") == [[[1.0], [2.0, 2.0]], [4.0, 4.0]]
+
+
 def test_the_example_gives_the_same_losses_with_both_backends(tmp_path):
     def losses(backend: str) -> list[str]:
         done = run(

@@ -209,6 +209,30 @@ def case_messages(rank):
     return [got[0].tolist(), got[1].mean().item(), first.item(), second.item(), late.item(), source]
 
 
+def case_any_source(rank):
+    """Two receives from any rank at once, then one from a rank that an earlier one had asked, too."""
+    if rank == 1:
+        for value in (1.0, 2.0, 3.0):
+            dist.send(torch.full((2,), value), 0)
+        return None
+    got = [torch.zeros(2) for _ in range(3)]
+    works = [dist.irecv(tensor) for tensor in got[:2]]
+    for work in works:
+        work.wait()
+    dist.recv(got[2], 1)
+    return [[tensor.tolist() for tensor in got], [work.source_rank() for work in works]]
+
+
+def muster_uneven(rank):
+    """What Gloo refuses: lists of tensors of different sizes."""
+    gathered = [torch.zeros(1), torch.zeros(2)]
+    dist.all_gather(gathered, torch.full((rank + 1,), rank + 1.0))
+    part = torch.zeros(rank + 1)
+    dist.reduce_scatter(part, [torch.ones(1), torch.ones(2) * 2])
+    dist.broadcast(part if rank == 1 else (part := torch.zeros(2)), 1)
+    return [[tensor.tolist() for tensor in gathered], part.tolist()]
+
+
 def case_compiled(rank):
     import torch.distributed._functional_collectives as functional
 
@@ -295,7 +319,8 @@ def case_calls(rank):
 def main(backend: str, case: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group(backend)
-    result = globals()[f"case_{case}"](dist.get_rank())
+    run = globals().get(f"case_{case}") or globals()[f"muster_{case}"]
+    result = run(dist.get_rank())
     dist.barrier()
     if dist.get_rank() == 0:
         print("result " + json.dumps(result), flush=True)
