@@ -1,8 +1,12 @@
 // What may carry tensors between hosts, for muster doctor.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "muster/collective/collective.h"
 #include "muster/launch/doctor.h"
@@ -15,8 +19,9 @@ using Pair = std::array<std::unique_ptr<Communicator>, 2>;
 constexpr std::size_t link_message_bytes = 32 << 20;
 constexpr int link_messages = 3;
 constexpr int link_barriers = 200;
-constexpr collective::Options link_limits{.connect_timeout = std::chrono::seconds(5),
-                                          .call_timeout = std::chrono::seconds(5)};
+collective::Options link_limits() {
+  return {.connect_timeout = std::chrono::seconds(5), .call_timeout = std::chrono::seconds(5)};
+}
 
 // Both ranks at once; the first error.
 template <class Work>
@@ -45,7 +50,7 @@ Result<Pair> connect_pair(collective::Transport transport) {
   MUSTER_TRY_VOID(on_both([&](std::uint32_t rank) -> Result<> {
     collective::Group own = group;
     own.rank = rank;
-    MUSTER_TRY(made[rank], collective::connect(std::move(own), std::move(listeners[rank]), link_limits));
+    MUSTER_TRY(made[rank], collective::connect(std::move(own), std::move(listeners[rank]), link_limits()));
     return {};
   }));
   return made;
