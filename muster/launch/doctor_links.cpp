@@ -63,7 +63,7 @@ Result<double> seconds_of(const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-Result<std::string> measure(collective::Transport transport) {
+Result<std::string> measure_link(collective::Transport transport) {
   MUSTER_TRY(const Pair pair, connect_pair(transport));
   std::vector<std::byte> bytes(link_message_bytes), got(link_message_bytes);
   const auto pass = [&](std::uint32_t rank) -> Result<> {
@@ -89,7 +89,7 @@ Result<std::string> measure(collective::Transport transport) {
 
 Finding examine_link(const char* subject, collective::Transport transport) {
   Finding finding{.subject = subject, .is_warning = true};
-  if (auto measured = measure(transport))
+  if (auto measured = measure_link(transport))
     finding.value = *std::move(measured);
   else
     finding.problem = measured.error().message;
