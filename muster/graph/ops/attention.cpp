@@ -1,6 +1,7 @@
 // Attention as one op: softmax(scale q k^T + mask) v.
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "muster/graph/ops/array.h"
 #include "muster/graph/ops/dropout.h"
@@ -13,7 +14,7 @@ namespace attention_rows {
 
 using kernels::AttentionGradients;
 using kernels::AttentionInputs;
-using kernels::AttentionKernel;
+using kernels::AttentionKernelOf;
 using kernels::AttentionSize;
 
 constexpr std::string_view name = "scaled_dot_product_attention";
@@ -338,7 +339,8 @@ struct Settings {
   std::size_t scale_at = 0;  // likewise
   bool divides = false;
   DropoutPlace place;
-  const AttentionKernel* kernel = nullptr;
+  const AttentionKernelOf<float>* kernel = nullptr;
+  const AttentionKernelOf<bfloat16>* bfloat16_kernel = nullptr;
   int threads = 1;  // that the scratch memory is for
 };
 
@@ -386,17 +388,40 @@ Prepared prepare_reference(const Signature& signature) {
   return prepared(settings_of(signature, first));
 }
 
-template <std::size_t first>
+// The kernels for T, and which of them is meant.
+template <class T>
+std::span<const AttentionKernelOf<T>> kernels_of() {
+  if constexpr (std::is_same_v<T, bfloat16>)
+    return kernels::bfloat16_attention_kernels();
+  else
+    return kernels::attention_kernels();
+}
+template <class T, class Given>
+auto& kernel_in(Given& settings) {
+  if constexpr (std::is_same_v<T, bfloat16>)
+    return settings.bfloat16_kernel;
+  else
+    return settings.kernel;
+}
+
+template <class T, std::size_t first>
 Prepared prepare_fast(const Signature& signature) {
   Settings made = settings_of(signature, first);
-  made.kernel = &kernels::attention_kernels().front();
+  const AttentionKernelOf<T>& kernel = kernels_of<T>().front();
+  kernel_in<T>(made) = &kernel;
   made.threads = signature.threads;
-  const auto scratch_bytes = first == 0 ? made.kernel->scratch_bytes : made.kernel->grad_scratch_bytes;
+  const auto scratch_bytes = first == 0 ? kernel.scratch_bytes : kernel.grad_scratch_bytes;
   return prepared(made, scratch_bytes(made.size, signature.threads));
 }
 
+// All floating inputs are T: a mask, or a number, in float32 beside bfloat16 has the inputs widened.
+template <class T>
 bool usable_fast(const Signature& signature) {
-  return first_is<float>(signature) && !kernels::attention_kernels().empty();
+  const auto fits = [&](const TensorType& type) {
+    return type.dtype == DType::bool_ || type.dtype == signature.inputs[0].dtype;
+  };
+  return first_is<T>(signature) && !kernels_of<T>().empty() &&
+         std::all_of(signature.inputs.begin(), signature.inputs.end(), fits);
 }
 
 template <class T>
@@ -438,17 +463,19 @@ void run_grad(const KernelCall& call) {
                                     gradients_of<T>(call));
 }
 
+template <class T>
 void run_fast(const KernelCall& call) {
   const auto& settings = call.setting<Settings>();
-  settings.kernel->run(size_of<float>(call, settings), inputs_of<float>(call, settings), call.output<float>(),
-                       call.scratch, std::min(call.threads, settings.threads));
+  kernel_in<T>(settings)->run(size_of<T>(call, settings), inputs_of<T>(call, settings), call.output<T>(),
+                              call.scratch, std::min(call.threads, settings.threads));
 }
 
+template <class T>
 void run_fast_grad(const KernelCall& call) {
   const auto& settings = call.setting<Settings>();
-  settings.kernel->run_grad(size_of<float>(call, settings), inputs_of<float>(call, settings),
-                            gradients_of<float>(call), call.scratch,
-                            std::min(call.threads, settings.threads));
+  kernel_in<T>(settings)->run_grad(size_of<T>(call, settings), inputs_of<T>(call, settings),
+                                   gradients_of<T>(call), call.scratch,
+                                   std::min(call.threads, settings.threads));
 }
 
 // Two products forward, and five in the gradient, of half the pairs where only the past is seen.
@@ -505,7 +532,8 @@ std::vector<Op> rows() {
            "lets see no key gives zeros, unless with `fills_where`, a truth value, the next input is the "
            "number that products become where the mask has it. With `rows_first` q, k, v and y have rows "
            "before heads. `keep_prob` below 1 drops elements of the softmax, the same that the op dropout "
-           "drops for `stream` and `part`. float32 or float64; bfloat16 and float16 compute in float32. "
+           "drops for `stream` and `part`. float32, float64 or bfloat16, which float32 "
+           "sums; float16, and bfloat16 without AVX512_BF16, compute in float32. "
            "Source: Vaswani et al., Attention is all you need, 2017; Dao et al., FlashAttention, arXiv "
            "2205.14135.",
        .inputs_min = 3,
@@ -513,7 +541,8 @@ std::vector<Op> rows() {
        .infer = infer,
        .gradient = gradient,
        .flops = flops<0>,
-       .kernels = {{"fast", usable_fast, prepare_fast<0>, run_fast},
+       .kernels = {{"fast", usable_fast<float>, prepare_fast<float, 0>, run_fast<float>},
+                   {"fast_bfloat16", usable_fast<bfloat16>, prepare_fast<bfloat16, 0>, run_fast<bfloat16>},
                    reference<float>(prepare_reference<0>, run<float>),
                    reference<double>(prepare_reference<0>, run<double>)},
        .precision = MixedPrecision::low,
@@ -528,7 +557,9 @@ std::vector<Op> rows() {
        .infer = infer_grad,
        .gradient = gradient_of_grad,
        .flops = flops<1>,
-       .kernels = {{"fast", usable_fast, prepare_fast<1>, run_fast_grad},
+       .kernels = {{"fast", usable_fast<float>, prepare_fast<float, 1>, run_fast_grad<float>},
+                   {"fast_bfloat16", usable_fast<bfloat16>, prepare_fast<bfloat16, 1>,
+                    run_fast_grad<bfloat16>},
                    reference<float>(prepare_reference<1>, run_grad<float>),
                    reference<double>(prepare_reference<1>, run_grad<double>)},
        .precision = MixedPrecision::low}};

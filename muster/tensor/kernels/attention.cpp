@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,8 +11,13 @@
 #include <vector>
 
 #include "muster/tensor/cpu.h"
+#include "muster/tensor/kernels/bfloat16_loops.h"
 #include "muster/tensor/kernels/vector_math.h"
 #include "muster/tensor/parallel.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace muster::kernels {
 namespace {
@@ -31,12 +37,12 @@ std::int64_t mask_row(const AttentionSize& size, const Query& query) {
 
 // To the products of a query with the first `seen` keys the mask is added, or where it hides a key they
 // become the fill, or minus infinity. False: no key counts.
-template <class T>
-bool apply_mask(const AttentionSize& size, const AttentionInputs<T>& in, const Query& query,
+template <class T, class Element>
+bool apply_mask(const AttentionSize& size, const AttentionInputs<Element>& in, const Query& query,
                 std::int64_t seen, T* products) {
   const std::int64_t at = mask_row(size, query), key_step = size.mask_steps[3];
   if (in.added != nullptr)
-    for (std::int64_t j = 0; j < seen; ++j) products[j] += in.added[at + j * key_step];
+    for (std::int64_t j = 0; j < seen; ++j) products[j] += static_cast<T>(in.added[at + j * key_step]);
   if (in.visible == nullptr) return seen > 0;
   const T hidden = size.fill ? static_cast<T>(*size.fill) : -std::numeric_limits<T>::infinity();
   bool sees_any = false;
@@ -49,8 +55,8 @@ bool apply_mask(const AttentionSize& size, const AttentionInputs<T>& in, const Q
 }
 
 // No gradient flows to products that the fill took the place of.
-template <class T>
-void clear_filled(const AttentionSize& size, const AttentionInputs<T>& in, const Query& query,
+template <class T, class Element>
+void clear_filled(const AttentionSize& size, const AttentionInputs<Element>& in, const Query& query,
                   std::int64_t seen, T* ds) {
   if (!size.fill || in.visible == nullptr) return;
   const std::int64_t at = mask_row(size, query), key_step = size.mask_steps[3];
@@ -226,13 +232,20 @@ struct Pieces {
     used += (floats + 15) / 16 * 16;
     return taken;
   }
+  // Elements no larger than a float.
+  template <class T>
+  T* take_as(std::int64_t count) {
+    static_assert(sizeof(T) <= sizeof(float));
+    return reinterpret_cast<T*>(take((count * static_cast<std::int64_t>(sizeof(T)) + 3) / 4));
+  }
 };
 
 // Where each row of the mask ends for the work that it makes: behind its last key that counts, or behind all
 // where none does. Found once in a run, also where the mask is a tensor that the script fills.
 class MaskEnds {
  public:
-  MaskEnds(const AttentionSize& size, const AttentionInputs<float>& in, Pieces& pieces)
+  template <class T>
+  MaskEnds(const AttentionSize& size, const AttentionInputs<T>& in, Pieces& pieces)
       : size_(size),
         queries_(size.mask_steps[2] == 0 ? 1 : size.queries),
         heads_(size.mask_steps[1] == 0 ? 1 : size.heads),
@@ -240,7 +253,8 @@ class MaskEnds {
         ends_(reinterpret_cast<std::int32_t*>(pieces.take(samples_ * heads_ * queries_))),
         has_ends_((in.added != nullptr || in.visible != nullptr) && size.mask_steps[3] != 0) {}
 
-  void find(const AttentionInputs<float>& in, int threads) {
+  template <class T>
+  void find(const AttentionInputs<T>& in, int threads) {
     if (!has_ends_) return;
     parallel_parts(samples_ * heads_ * queries_, 64, threads,
                    [&](std::int64_t, std::int64_t begin, std::int64_t end) {
@@ -260,17 +274,19 @@ class MaskEnds {
   }
 
  private:
-  // What a key gets, added or filled in, whose weight is zero beside one that counts: exp(-9e8) is 0 in
-  // float.
-  static constexpr float hidden = -1e9F, counting = -1e8F;
+  // What a key gets, added or filled in, whose weight is zero beside one that counts: -1e9, also rounded to
+  // bfloat16. exp(-8e8) is 0 in float.
+  static constexpr float hidden = -9.9e8F, counting = -1e8F;
 
-  std::int64_t end_of(const AttentionInputs<float>& in, const Query& query) const {
+  template <class T>
+  std::int64_t end_of(const AttentionInputs<T>& in, const Query& query) const {
     const std::int64_t at = mask_row(size_, query), step = size_.mask_steps[3];
     const std::int64_t all = size_.keys;
     std::int64_t end = all;
+    const auto added = [&](std::int64_t key) { return static_cast<float>(in.added[at + key * step]); };
     if (in.added != nullptr) {
-      while (end > 0 && in.added[at + (end - 1) * step] <= hidden) --end;
-      return end > 0 && in.added[at + (end - 1) * step] >= counting ? end : all;
+      while (end > 0 && added(end - 1) <= hidden) --end;
+      return end > 0 && added(end - 1) >= counting ? end : all;
     }
     if (size_.fill && !(*size_.fill <= hidden)) return all;
     while (end > 0 && in.visible[at + (end - 1) * step] == size_.hides_where) --end;
@@ -289,25 +305,44 @@ namespace avx512 {
 #define MUSTER_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")))
 #define MUSTER_LANES 16
 #define MUSTER_ROWS 14
+#define MUSTER_BFLOAT16 0
 #include "muster/tensor/kernels/attention_simd.inc"
 }  // namespace avx512
+
+namespace avx512_bf16 {
+#define MUSTER_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512bf16,avx2,fma")))
+#define MUSTER_LANES 16
+#define MUSTER_ROWS 14
+#define MUSTER_BFLOAT16 1
+#include "muster/tensor/kernels/attention_simd.inc"
+}  // namespace avx512_bf16
 
 namespace avx2 {
 #define MUSTER_TARGET __attribute__((target("avx2,fma")))
 #define MUSTER_LANES 8
 #define MUSTER_ROWS 6
+#define MUSTER_BFLOAT16 0
 #include "muster/tensor/kernels/attention_simd.inc"
 }  // namespace avx2
 
 constexpr std::array<AttentionKernel, 2> list{avx512::table(Isa::avx512, "avx512"),
                                               avx2::table(Isa::avx2, "avx2")};
 
+constexpr std::array<AttentionKernelOf<bfloat16>, 1> bfloat16_list{
+    avx512_bf16::table(Isa::avx512, "avx512_bf16")};
+
 }  // namespace
+
+std::span<const AttentionKernelOf<bfloat16>> bfloat16_attention_kernels() {
+  if (!this_processor().avx512_bf16) return {};
+  return bfloat16_list;
+}
 
 std::span<const AttentionKernel> attention_kernels() {
   return usable_here(std::span<const AttentionKernel>(list));
 }
 #else
+std::span<const AttentionKernelOf<bfloat16>> bfloat16_attention_kernels() { return {}; }
 std::span<const AttentionKernel> attention_kernels() { return {}; }
 #endif
 

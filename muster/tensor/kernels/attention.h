@@ -92,19 +92,23 @@ void attention_grad_reference(const AttentionSize& size, const AttentionInputs<T
 // Products of some queries with all keys at a time, so that they stay in the cache: for the gradient they are
 // computed again (Dao et al., FlashAttention, arXiv 2205.14135, without its running softmax: rows are whole).
 // Keys at the end of a row of the mask that cannot count are left out, such as the future: those that a bool
-// mask hides, or that get -1e9 or less where another one gets -1e8 or more. Threads never change a bit.
-struct AttentionKernel {
+// mask hides, or that get -9.9e8 or less where another one gets -1e8 or more. Threads never change a bit.
+template <class T>
+struct AttentionKernelOf {
   Isa isa = Isa::none;
   std::string_view name;
   std::size_t (*scratch_bytes)(const AttentionSize& size, int threads);
-  void (*run)(const AttentionSize& size, const AttentionInputs<float>& in, float* y, std::byte* scratch,
-              int threads);
+  void (*run)(const AttentionSize& size, const AttentionInputs<T>& in, T* y, std::byte* scratch, int threads);
   std::size_t (*grad_scratch_bytes)(const AttentionSize& size, int threads);
-  void (*run_grad)(const AttentionSize& size, const AttentionInputs<float>& in,
-                   const AttentionGradients<float>& gradients, std::byte* scratch, int threads);
+  void (*run_grad)(const AttentionSize& size, const AttentionInputs<T>& in,
+                   const AttentionGradients<T>& gradients, std::byte* scratch, int threads);
 };
+using AttentionKernel = AttentionKernelOf<float>;
 
 // Fast ones, best first; empty where the processor has none. The reference is not among them.
 std::span<const AttentionKernel> attention_kernels();
+// Of bfloat16: weights and their gradients are rounded to it before products, which are summed in float32, as
+// is the softmax. Empty without AVX512_BF16; then callers widen.
+std::span<const AttentionKernelOf<bfloat16>> bfloat16_attention_kernels();
 
 }  // namespace muster::kernels

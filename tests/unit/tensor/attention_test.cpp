@@ -247,6 +247,95 @@ TEST(Attention, KeepsNotANumberInSight) {
   }
 }
 
+// ---- bfloat16 ---------------------------------------------------------------------------------------------
+
+std::vector<bfloat16> narrow(const std::vector<float>& from) {
+  std::vector<bfloat16> made;
+  for (const float each : from) made.push_back(bfloat16(each));
+  return made;
+}
+std::vector<float> wide(const std::vector<bfloat16>& from) {
+  std::vector<float> made;
+  for (const bfloat16 each : from) made.push_back(static_cast<float>(each));
+  return made;
+}
+
+// The results of `kernel`, widened, and in `rounded` the problem that it saw.
+Results run_bfloat16(const AttentionKernelOf<bfloat16>& kernel, Problem& rounded, int threads) {
+  const std::vector<bfloat16> q = narrow(rounded.q), k = narrow(rounded.k), v = narrow(rounded.v);
+  const std::vector<bfloat16> dy = narrow(rounded.dy), added = narrow(rounded.added);
+  rounded.q = wide(q);
+  rounded.k = wide(k);
+  rounded.v = wide(v);
+  rounded.dy = wide(dy);
+  rounded.added = wide(added);
+  const AttentionInputs<bfloat16> in{.q = q.data(),
+                                     .k = k.data(),
+                                     .v = v.data(),
+                                     .added = added.empty() ? nullptr : added.data(),
+                                     .visible = rounded.visible.get(),
+                                     .draw = rounded.draw};
+  std::vector<bfloat16> y(dy.size()), dq(q.size()), dk(k.size()), dv(v.size());
+  std::vector<std::byte> scratch(kernel.scratch_bytes(rounded.size, threads), std::byte{0xff});  // NaN
+  kernel.run(rounded.size, in, y.data(), scratch.data(), threads);
+  scratch.assign(kernel.grad_scratch_bytes(rounded.size, threads), std::byte{0xff});
+  kernel.run_grad(rounded.size, in, {.dy = dy.data(), .dq = dq.data(), .dk = dk.data(), .dv = dv.data()},
+                  scratch.data(), threads);
+  Results made(rounded);
+  made.y = wide(y);
+  made.dq = wide(dq);
+  made.dk = wide(dk);
+  made.dv = wide(dv);
+  return made;
+}
+
+// Weights and results are rounded to 8 bits: each errs by 2^-9 of itself, and sums by less of their norm.
+void expect_rounded(const char* what, const std::vector<float>& found, const std::vector<float>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  double error = 0, norm = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(std::isnan(found[i]), std::isnan(expected[i])) << what << ", element " << i;
+    if (std::isnan(found[i])) continue;
+    error += std::pow(static_cast<double>(found[i]) - static_cast<double>(expected[i]), 2);
+    norm += std::pow(static_cast<double>(expected[i]), 2);
+  }
+  const double noise = 1e-5 * std::sqrt(static_cast<double>(found.size()));  // where gradients cancel
+  EXPECT_LT(std::sqrt(error), std::ldexp(std::sqrt(norm), -7) + noise) << what;
+}
+
+TEST(Attention, Bfloat16AgreesWithFloat32WithinItsRoundingOnDrawnSizes) {
+  const std::uint64_t seed = entropy();
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
+  for (std::uint64_t number = 0; number < 60; ++number)
+    for (const AttentionKernelOf<bfloat16>& kernel : bfloat16_attention_kernels()) {
+      SCOPED_TRACE(::testing::Message() << "problem " << number << ", " << kernel.name);
+      Problem problem = make_problem(seed, number);
+      const Results found = run_bfloat16(kernel, problem, 1);
+      const Results expected = run(attention_kernels().front(), problem, 1);
+      expect_rounded("y", found.y, expected.y);
+      expect_rounded("dq", found.dq, expected.dq);
+      expect_rounded("dk", found.dk, expected.dk);
+      expect_rounded("dv", found.dv, expected.dv);
+    }
+}
+
+TEST(Attention, ThreadsChangeNoBitOfBfloat16) {
+  const std::uint64_t seed = entropy();
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
+  for (std::uint64_t number = 0; number < 20; ++number)
+    for (const AttentionKernelOf<bfloat16>& kernel : bfloat16_attention_kernels()) {
+      Problem problem = make_problem(seed, number);
+      const Results one = run_bfloat16(kernel, problem, 1);
+      for (const int threads : {2, 3}) {
+        const Results more = run_bfloat16(kernel, problem, threads);
+        EXPECT_TRUE(same_bits(one.y, more.y)) << "problem " << number;
+        EXPECT_TRUE(same_bits(one.dq, more.dq)) << "problem " << number;
+        EXPECT_TRUE(same_bits(one.dk, more.dk)) << "problem " << number;
+        EXPECT_TRUE(same_bits(one.dv, more.dv)) << "problem " << number;
+      }
+    }
+}
+
 }  // namespace attention_test
 }  // namespace
 }  // namespace muster::kernels
