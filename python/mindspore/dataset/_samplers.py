@@ -327,6 +327,15 @@ class WeightedRandomSampler(BuiltinSampler):
         return numpy.argsort(-keys, kind="stable")[:count].tolist()
 
 
+def checked(sampler):
+    """The sampler; a TypeError where it is none."""
+    if sampler is None:
+        raise TypeError("Input sampler can not be None.")
+    if not isinstance(sampler, Sampler):
+        raise TypeError(f"Input sampler is not an instance of a sampler, but a {type(sampler).__name__}.")
+    return sampler
+
+
 def of(sampler, num_samples=None):
     """What a script gives as `sampler` as a Sampler."""
     if isinstance(sampler, BuiltinSampler):

@@ -35,6 +35,14 @@ class _Ordered:
         return len(self.order())
 
 
+def _above(new_sampler, child):
+    """The sampler, choosing among the rows that `child` (None: all rows) gives."""
+    sampler = _samplers.of(new_sampler)
+    if child is not None:
+        sampler.add_child(child)
+    return sampler
+
+
 class MappableDataset(Dataset):
     """A source that can read any of its rows."""
 
@@ -60,11 +68,12 @@ class MappableDataset(Dataset):
 
     def add_sampler(self, new_sampler):
         """Chooses among the rows that the sampler until now gives."""
-        sampler = _samplers.of(new_sampler)
-        sampler.add_child(self._sampler)
-        self._open(self._make, sampler)
+        self._open(self._make, _above(new_sampler, self._sampler))
 
-    use_sampler = add_sampler
+    def use_sampler(self, new_sampler):
+        """Puts the sampler in the place of the last one added; those below it stay."""
+        sampler = _above(_samplers.checked(new_sampler), self._sampler.child_sampler)
+        self._open(self._make, sampler)
 
     def is_shuffled(self):
         """Whether rows come in random order."""
@@ -433,12 +442,17 @@ class GeneratorDataset(MappableDataset):
         """Chooses among the rows that the sampler until now gives."""
         if self._make_rows is None:
             raise _checks.PipelineError("a source without __getitem__ takes no sampler")
-        sampler = _samplers.of(new_sampler)
-        sampler.add_child(self._sampler)
+        self._open_sampled(_above(new_sampler, self._sampler))
+
+    def use_sampler(self, new_sampler):
+        """Puts the sampler in the place of the last one added; those below it stay."""
+        if self._make_rows is None:
+            raise _checks.PipelineError("a source without __getitem__ takes no sampler")
+        self._open_sampled(_above(_samplers.checked(new_sampler), self._sampler.child_sampler))
+
+    def _open_sampled(self, sampler):
         of_row, _, processes = self._make_rows([0])
         self._open_rows(of_row, sampler, processes)
-
-    use_sampler = add_sampler
 
 
 def _collated(of_row, rows):

@@ -11,7 +11,41 @@ from muster.train import (
     ProgressBar,
     ReduceLROnPlateau,
 )
-from muster.train import CallbackContext as RunContext
+
+
+class _ContextType(type):
+    """What a Model hands to callbacks is a RunContext too, though a class of the library."""
+
+    def __instancecheck__(cls, each):
+        return super().__instancecheck__(each) or isinstance(each, muster.train.CallbackContext)
+
+
+class RunContext(metaclass=_ContextType):
+    """What callbacks know of a training: to call a callback of one's own by hand.
+
+    `original_args` is a dict; original_args() gives it back. A Model makes contexts itself.
+    """
+
+    def __init__(self, original_args):
+        if not isinstance(original_args, dict):
+            raise TypeError(
+                f"The argument 'original_args' of RunContext should be dict type, "
+                f"but got {type(original_args)}."
+            )
+        self._original_args = original_args
+        self._stop_requested = False
+
+    def original_args(self):
+        """The dict that it was made with, the same object."""
+        return self._original_args
+
+    def request_stop(self):
+        """Notes that the training is to end."""
+        self._stop_requested = True
+
+    def get_stop_requested(self):
+        """Whether request_stop() was called."""
+        return self._stop_requested
 
 
 class TimeMonitor(muster.train.TimeMonitor):

@@ -1,0 +1,64 @@
+"""A RunContext that is made by hand, and samplers that take the place of others."""
+
+import sys
+
+import pytest
+from places import COMPAT_PACKAGES
+
+sys.path.insert(0, str(COMPAT_PACKAGES))
+
+import mindspore.dataset as ds
+import numpy
+from mindspore import nn
+from mindspore.train import Callback, Model, RunContext
+
+
+def values(dataset):
+    return [int(row[0]) for row in dataset.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+
+
+def sources():
+    numbers = ds.GeneratorDataset(list(range(10)), "column1", shuffle=False)
+    return [numbers, ds.NumpySlicesDataset(list(range(10)), shuffle=False)]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_use_sampler_replaces_the_last_sampler_and_keeps_those_below(which):
+    dataset = sources()[which]
+    dataset.use_sampler(ds.SubsetSampler([8, 6, 4, 2]))
+    assert values(dataset) == [8, 6, 4, 2]
+    dataset.add_sampler(ds.SequentialSampler(1, 2))
+    assert values(dataset) == [6, 4]
+    dataset.use_sampler(ds.SequentialSampler(0, 1))
+    assert values(dataset) == [8]
+
+
+@pytest.mark.parametrize("wrong", [None, [1, 2]])
+def test_use_sampler_takes_samplers_only(wrong):
+    with pytest.raises(TypeError, match="Input sampler"):
+        sources()[0].use_sampler(wrong)
+
+
+def test_a_run_context_gives_its_arguments_and_can_be_stopped():
+    arguments = {"epoch_num": 3}
+    context = RunContext(arguments)
+    assert context.original_args() is arguments and not context.get_stop_requested()
+    context.request_stop()
+    assert context.get_stop_requested()
+    with pytest.raises(TypeError, match="original_args"):
+        RunContext([])
+
+
+def test_what_a_model_hands_to_callbacks_is_a_run_context():
+    seen = []
+
+    class Looks(Callback):
+        def on_train_step_end(self, run_context):
+            seen.append(isinstance(run_context, RunContext))
+
+    rows = ds.NumpySlicesDataset((numpy.ones((2, 3), numpy.float32), numpy.ones((2, 1), numpy.float32)))
+    net = nn.Dense(3, 1)
+    model = Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+    model.train(1, rows.batch(1), callbacks=[Looks()], dataset_sink_mode=False)
+    assert seen == [True, True]
+    assert not isinstance({}, RunContext)
