@@ -355,6 +355,14 @@ def of(sampler, num_samples=None):
     raise TypeError(f"Unsupported sampler object of type ({type(sampler)})")
 
 
+def above(new_sampler, child):
+    """The sampler, choosing among the rows that `child` (None: all rows) gives."""
+    sampler = of(new_sampler)
+    if child is not None:
+        sampler.add_child(child)
+    return sampler
+
+
 def chosen(sampler, shuffle, num_samples, num_shards, shard_id):
     """The sampler that a source's arguments say."""
     if num_samples is not None:

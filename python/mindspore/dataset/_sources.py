@@ -35,14 +35,6 @@ class _Ordered:
         return len(self.order())
 
 
-def _above(new_sampler, child):
-    """The sampler, choosing among the rows that `child` (None: all rows) gives."""
-    sampler = _samplers.of(new_sampler)
-    if child is not None:
-        sampler.add_child(child)
-    return sampler
-
-
 class MappableDataset(Dataset):
     """A source that can read any of its rows."""
 
@@ -68,11 +60,11 @@ class MappableDataset(Dataset):
 
     def add_sampler(self, new_sampler):
         """Chooses among the rows that the sampler until now gives."""
-        self._open(self._make, _above(new_sampler, self._sampler))
+        self._open(self._make, _samplers.above(new_sampler, self._sampler))
 
     def use_sampler(self, new_sampler):
         """Puts the sampler in the place of the last one added; those below it stay."""
-        sampler = _above(_samplers.checked(new_sampler), self._sampler.child_sampler)
+        sampler = _samplers.above(_samplers.checked(new_sampler), self._sampler.child_sampler)
         self._open(self._make, sampler)
 
     def is_shuffled(self):
@@ -442,13 +434,13 @@ class GeneratorDataset(MappableDataset):
         """Chooses among the rows that the sampler until now gives."""
         if self._make_rows is None:
             raise _checks.PipelineError("a source without __getitem__ takes no sampler")
-        self._open_sampled(_above(new_sampler, self._sampler))
+        self._open_sampled(_samplers.above(new_sampler, self._sampler))
 
     def use_sampler(self, new_sampler):
         """Puts the sampler in the place of the last one added; those below it stay."""
         if self._make_rows is None:
             raise _checks.PipelineError("a source without __getitem__ takes no sampler")
-        self._open_sampled(_above(_samplers.checked(new_sampler), self._sampler.child_sampler))
+        self._open_sampled(_samplers.above(_samplers.checked(new_sampler), self._sampler.child_sampler))
 
     def _open_sampled(self, sampler):
         of_row, _, processes = self._make_rows([0])
