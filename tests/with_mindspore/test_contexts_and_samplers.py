@@ -62,3 +62,10 @@ def test_what_a_model_hands_to_callbacks_is_a_run_context():
     model.train(1, rows.batch(1), callbacks=[Looks()], dataset_sink_mode=False)
     assert seen == [True, True]
     assert not isinstance({}, RunContext)
+
+
+def test_a_source_of_rows_in_order_takes_no_sampler():
+    dataset = ds.GeneratorDataset(lambda: iter([(1,), (2,)]), ["x"])
+    for take in (dataset.use_sampler, dataset.add_sampler):
+        with pytest.raises(RuntimeError, match="takes no sampler"):
+            take(ds.SequentialSampler())

@@ -64,8 +64,8 @@ class MappableDataset(Dataset):
 
     def use_sampler(self, new_sampler):
         """Puts the sampler in the place of the last one added; those below it stay."""
-        sampler = _samplers.above(_samplers.checked(new_sampler), self._sampler.child_sampler)
-        self._open(self._make, sampler)
+        child = self._sampler.child_sampler
+        self._open(self._make, _samplers.above(_samplers.checked(new_sampler), child))
 
     def is_shuffled(self):
         """Whether rows come in random order."""
@@ -432,17 +432,15 @@ class GeneratorDataset(MappableDataset):
 
     def add_sampler(self, new_sampler):
         """Chooses among the rows that the sampler until now gives."""
-        if self._make_rows is None:
-            raise _checks.PipelineError("a source without __getitem__ takes no sampler")
         self._open_sampled(_samplers.above(new_sampler, self._sampler))
 
     def use_sampler(self, new_sampler):
         """Puts the sampler in the place of the last one added; those below it stay."""
-        if self._make_rows is None:
-            raise _checks.PipelineError("a source without __getitem__ takes no sampler")
         self._open_sampled(_samplers.above(_samplers.checked(new_sampler), self._sampler.child_sampler))
 
     def _open_sampled(self, sampler):
+        if self._make_rows is None:
+            raise _checks.PipelineError("a source without __getitem__ takes no sampler")
         of_row, _, processes = self._make_rows([0])
         self._open_rows(of_row, sampler, processes)
 
