@@ -127,9 +127,8 @@ constexpr auto table = std::to_array<Variable>({
      .type = Type::choice,
      .default_value = "auto",
      .choices = "auto | tcp | ucx",
-     .documentation = "How tensors travel. auto: shared memory between processes of one host, between hosts "
-                      "UCX where both have RDMA devices that it can use and the job is not encrypted, else "
-                      "TCP; ucx: as auto, but UCX between hosts, whatever it has there; tcp: TCP always."},
+     .documentation = "How tensors travel. auto: shared memory between processes of one host, TCP between "
+                      "hosts; ucx: as auto, but UCX between hosts, whatever it has there; tcp: TCP always."},
     {.name = "MUSTER_HOST_KEY",
      .default_note = "from the kernel's boot id and the network namespace",
      .note = "at most 64 printable characters without '#'",

@@ -107,7 +107,7 @@ std::vector<Finding> examine_links() {
   if (ucx)
     findings.push_back(
         {.subject = "RDMA",
-         .value = ucx->has_rdma ? "found by UCX: MUSTER_TRANSPORT=auto uses it" : "none found by UCX"});
+         .value = ucx->has_rdma ? "found by UCX: MUSTER_TRANSPORT=ucx uses it" : "none found by UCX"});
   findings.push_back(examine_link("link over TCP", collective::Transport::tcp));
   if (ucx) findings.push_back(examine_link("link over UCX", collective::Transport::ucx));
   return findings;

@@ -62,12 +62,19 @@ class Port final : public UcxPort {
   UcxReceiver& receiver_;
   ucp_worker_h worker_ = nullptr;
   ucp_ep_h endpoint_ = nullptr;
-  int fd_ = -1;  // the worker's
+  bool has_heard_ = false;  // from the other side: both have a connection
+  int fd_ = -1;             // the worker's
   std::vector<std::byte> address_;
   std::optional<Error> failure_;
 };
 
+// UCX 1.13 ends the process by an assertion where a worker goes whose connection is still being made: until
+// something has come from the other side it stays, with its context, until the process ends.
 Port::~Port() {
+  if (endpoint_ != nullptr && !has_heard_) {
+    static_cast<void>(new std::shared_ptr<Context>(context_));
+    return;
+  }
   if (endpoint_ != nullptr) {
     ucp_request_param_t parameters{};
     parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -181,6 +188,7 @@ std::uint64_t number_in(const void* header) {
 
 ucs_status_t Port::take_data(void* port, const void* header, std::size_t header_size, void* data,
                              std::size_t size, const ucp_am_recv_param_t* parameters) {
+  static_cast<Port*>(port)->has_heard_ = true;
   if (header_size != sizeof(std::uint64_t)) return UCS_OK;  // of no Muster
   const bool may_stay = (parameters->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0;
   const bool stays = static_cast<Port*>(port)->receiver_.take_data(
@@ -190,6 +198,7 @@ ucs_status_t Port::take_data(void* port, const void* header, std::size_t header_
 
 ucs_status_t Port::take_credit(void* port, const void* header, std::size_t header_size, void*, std::size_t,
                                const ucp_am_recv_param_t*) {
+  static_cast<Port*>(port)->has_heard_ = true;
   if (header_size == sizeof(std::uint64_t))
     static_cast<Port*>(port)->receiver_.take_credit(number_in(header));
   return UCS_OK;

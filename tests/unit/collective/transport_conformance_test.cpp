@@ -47,7 +47,7 @@ class EveryTransport : public ::testing::TestWithParam<Over> {
     seed_ = entropy();
     fmt::print("seed {}\n", seed_);
     if (GetParam().of_ucx == nullptr) return;
-    if (const auto ucx = ucx_state(); !ucx) GTEST_SKIP() << ucx.error().message;
+    if (const auto reason = why_no_ucx()) GTEST_SKIP() << *reason;
     ::setenv("UCX_TLS", GetParam().of_ucx, 1);
   }
   Options options(Options chosen) const {

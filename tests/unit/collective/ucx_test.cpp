@@ -220,7 +220,7 @@ TEST(LinkChoice, TakesTransportsOfNoNetworkForNoRdma) {
 class UcxGroup : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const auto ucx = ucx_state(); !ucx) GTEST_SKIP() << ucx.error().message;
+    if (const auto reason = why_no_ucx()) GTEST_SKIP() << *reason;
     ::setenv("UCX_TLS", "tcp,posix,sysv,self", 1);
   }
 };
