@@ -73,8 +73,9 @@ FORBIDDEN = [
         ("deb.debian", ".org"),
     ]
 ]
-# Built by tests/install as a project of its own, from the installed package.
+# Built by tests/install as a project of its own, from the installed package; and where UCX is installed.
 OTHER_PROJECTS = (
+    "muster/collective/ucx/",
     "cmake/self_contained/",
     "tests/install/",
 )

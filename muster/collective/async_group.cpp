@@ -74,11 +74,15 @@ void AsyncGroup::Lane::work() {
 AsyncGroup::AsyncGroup(std::shared_ptr<Communicator> group) : group_(std::move(group)) {}
 
 AsyncGroup::~AsyncGroup() {
-  bool is_idle = calls_.is_idle();
+  if (net::fork_count() != fork_count_) {
+    static_cast<void>(lanes_.release());  // their threads are the parent's, and may have held the locks
+    return;
+  }
+  bool is_idle = lanes_->calls.is_idle();
   {
-    const std::lock_guard lock(peers_mutex_);
-    for (auto& [rank, lane] : outboxes_) is_idle = is_idle && lane.is_idle();
-    for (auto& [rank, inbox] : inboxes_) is_idle = is_idle && inbox.lane.is_idle();
+    const std::lock_guard lock(lanes_->peers_mutex);
+    for (auto& [rank, lane] : lanes_->outboxes) is_idle = is_idle && lane.is_idle();
+    for (auto& [rank, inbox] : lanes_->inboxes) is_idle = is_idle && inbox.lane.is_idle();
   }
   if (!is_idle)
     group_->abort({Code::aborted, fmt::format("rank {} left with calls under way", group_->rank())});
@@ -95,14 +99,14 @@ Result<> AsyncGroup::make(const Call& call, std::optional<Duration> timeout) {
 
 std::shared_ptr<Work> AsyncGroup::start(Call call, std::optional<Duration> timeout) {
   const auto work = std::make_shared<Work>();
-  calls_.add([this, work, call = std::move(call), timeout] { work->finish(make(call, timeout)); });
+  lanes_->calls.add([this, work, call = std::move(call), timeout] { work->finish(make(call, timeout)); });
   return work;
 }
 
 Result<> AsyncGroup::run(const Call& call, std::optional<Duration> timeout) {
-  if (!calls_.take_turn()) return *start(call, timeout)->wait();
+  if (!lanes_->calls.take_turn()) return *start(call, timeout)->wait();
   Result<> done = make(call, timeout);
-  calls_.give_turn_back();
+  lanes_->calls.give_turn_back();
   return done;
 }
 
@@ -120,8 +124,8 @@ std::shared_ptr<Work> AsyncGroup::send(std::uint32_t to, std::span<const std::by
     work->finish(sound);
     return work;
   }
-  const std::lock_guard lock(peers_mutex_);
-  outboxes_[to].add([this, work, to, bytes, tag] { work->finish(send_now(to, bytes, tag)); });
+  const std::lock_guard lock(lanes_->peers_mutex);
+  lanes_->outboxes[to].add([this, work, to, bytes, tag] { work->finish(send_now(to, bytes, tag)); });
   return work;
 }
 
@@ -134,8 +138,8 @@ Result<> AsyncGroup::send_now(std::uint32_t to, std::span<const std::byte> bytes
 }
 
 AsyncGroup::Inbox& AsyncGroup::inbox_of(std::uint32_t from) {
-  const std::lock_guard lock(peers_mutex_);
-  return inboxes_[from];
+  const std::lock_guard lock(lanes_->peers_mutex);
+  return lanes_->inboxes[from];
 }
 
 std::shared_ptr<Work> AsyncGroup::receive(std::uint32_t from, std::span<std::byte> bytes, std::int64_t tag) {

@@ -23,6 +23,7 @@
 
 #include "muster/base/base.h"
 #include "muster/collective/work.h"
+#include "muster/net/net.h"
 
 namespace muster::collective {
 
@@ -31,7 +32,7 @@ class AsyncGroup {
   using Call = std::function<Result<>(Communicator&)>;
 
   explicit AsyncGroup(std::shared_ptr<Communicator> group);
-  // Calls that are not done fail: the group ends then.
+  // Calls that are not done fail: the group ends then. In a forked child nothing happens.
   ~AsyncGroup();
   AsyncGroup(const AsyncGroup&) = delete;
   AsyncGroup& operator=(const AsyncGroup&) = delete;
@@ -87,6 +88,13 @@ class AsyncGroup {
     Lane lane;  // the last: it uses the others
   };
 
+  struct Lanes {
+    std::mutex peers_mutex;                  // guards which there are
+    std::map<std::uint32_t, Lane> outboxes;  // by rank
+    std::map<std::uint32_t, Inbox> inboxes;  // likewise
+    Lane calls;
+  };
+
   Result<> make(const Call& call, std::optional<Duration> timeout);
   Result<> send_now(std::uint32_t to, std::span<const std::byte> bytes, std::int64_t tag);
   void take_next(std::uint32_t from, Inbox& inbox);
@@ -98,10 +106,8 @@ class AsyncGroup {
   Inbox& inbox_of(std::uint32_t from);
 
   const std::shared_ptr<Communicator> group_;
-  std::mutex peers_mutex_;                  // guards which there are
-  std::map<std::uint32_t, Lane> outboxes_;  // by rank
-  std::map<std::uint32_t, Inbox> inboxes_;  // likewise
-  Lane calls_;
+  std::uint32_t fork_count_ = net::fork_count();
+  std::unique_ptr<Lanes> lanes_ = std::make_unique<Lanes>();
 };
 
 }  // namespace muster::collective

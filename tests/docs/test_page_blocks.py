@@ -20,6 +20,7 @@ NOT_RUN = {
     "docs/guide/launch-pytorch.md": 1,
     "docs/guide/launch-slurm.md": 2,
     "docs/guide/launch-tensorflow.md": 1,
+    "docs/guide/rdma.md": 1,
 }
 
 

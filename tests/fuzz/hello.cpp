@@ -18,9 +18,10 @@ void hear_hello(std::span<const std::byte> bytes) {
   const std::vector<std::byte> encoded = encode_hello(*hello);
   const auto again = decode_hello(std::span(encoded).first<hello_size_bytes>());
   fuzz::expect(again && again->from == hello->from && again->to == hello->to && again->size == hello->size &&
-               again->purpose == hello->purpose && again->intent == hello->intent &&
-               again->generation == hello->generation && again->received_bytes == hello->received_bytes &&
-               again->origin.epoch == hello->origin.epoch && again->origin.job_id == hello->origin.job_id);
+               again->purpose == hello->purpose && again->link == hello->link &&
+               again->intent == hello->intent && again->generation == hello->generation &&
+               again->received_bytes == hello->received_bytes && again->origin.epoch == hello->origin.epoch &&
+               again->origin.job_id == hello->origin.job_id);
 }
 
 void hear_answer(std::span<const std::byte> bytes) {
@@ -31,7 +32,7 @@ void hear_answer(std::span<const std::byte> bytes) {
   const auto welcome = check_welcome(**frame, {.epoch = 3, .job_id = 77}, "rank 1");
   if (welcome) {
     fuzz::expect((*frame)->header.epoch == 3 && (*frame)->header.job_id == 77);
-    fuzz::expect((*frame)->payload.size() == sizeof(welcome->received_bytes));
+    fuzz::expect((*frame)->payload.size() == sizeof(welcome->received_bytes) + sizeof(welcome->link));
   } else {
     fuzz::expect(welcome.error().message.size() < 2 * refusal_limit_bytes);
   }

@@ -13,14 +13,16 @@ from test_pages import run_page
 
 pytestmark = needs("TORCH")
 
-FOLDER = Path(__file__).parent / "torch"
+FOLDER = Path(__file__).parent / "torch_backend"
 CASES = re.findall(r"^def case_(\w+)\(", (FOLDER / "trainings.py").read_text(), re.MULTILINE)
 PACKAGES = str(ROOT / "build/python")
 CASES_SECONDS_MAX = 3600  # 285 tests, twice, on a busy machine
 
 
 def result(*arguments: str, ranks: int = 2):
-    done = run("TORCH", "../torch/trainings.py", "-n", str(ranks), arguments=arguments, PYTHONPATH=PACKAGES)
+    done = run(
+        "TORCH", "../torch_backend/trainings.py", "-n", str(ranks), arguments=arguments, PYTHONPATH=PACKAGES
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     [found] = re.findall(r"result (.*)", done.stdout)
     return json.loads(found)

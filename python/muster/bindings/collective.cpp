@@ -99,6 +99,10 @@ class Group {
   explicit Group(std::unique_ptr<Communicator> group)
       : calls_(std::make_unique<AsyncGroup>(std::move(group))) {}
 
+  ~Group() { close(); }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
   // The call, now or under way. With the interpreter lock.
   std::shared_ptr<Work> call(const AsyncGroup::Call& call, bool asynchronous, Seconds timeout) {
     AsyncGroup& calls = open();

@@ -1,6 +1,8 @@
 // Calls that are started and waited for later, and messages with tags.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 
@@ -164,6 +166,22 @@ TEST(AsyncGroup, ComputesWhileACallIsUnderWay) {
     const auto bytes = std::as_writable_bytes(std::span(other));
     expect_done(rank == 0 ? *calls.send(1, bytes, /*tag=*/7) : *calls.receive(0, bytes, 7));
   });
+}
+
+TEST(AsyncGroup, IsNoMoreThanMemoryInAForkedChild) {
+  AsyncRanks groups = async_ranks(2, Hosts::one);
+  float value = 1;
+  const auto work = groups[0]->start(adding(value));  // its thread is the parent's
+  const pid_t child = ::fork();
+  if (child == 0) {
+    groups.clear();
+    std::_Exit(7);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
+  ASSERT_TRUE(groups[1]->run(adding(value)));
+  expect_done(*work);
 }
 
 TEST(AsyncGroup, RefusesMessagesToRanksThatAreNone) {
