@@ -66,11 +66,14 @@ Types infer_reduce(const Signature& signature) {
 
 // ---- Gradients --------------------------------------------------------------------------------------------
 
-const std::string& require_sum(std::string_view op, const std::string& reduction) {
+// dx of what reduces, by the call that is its gradient for a sum.
+Value gradient_by(std::string_view back, std::string_view op, const GradientQuery& query) {
+  const std::string reduction = reduction_name(query.attributes);
   if (reduction != "sum" && reduction != "mean")
     throw Exception(Code::not_provided,
                     fmt::format("the gradient cannot pass through {} with '{}'", op, reduction));
-  return reduction;
+  const Value dx = apply(back, {query.output_gradients[0]}, query.attributes);
+  return reduction == "sum" ? dx : times(dx, 1.0 / static_cast<double>(ranks_of(query.attributes)));
 }
 
 std::vector<Value> gradient_of_all_gather(const GradientQuery& query) {
@@ -78,9 +81,7 @@ std::vector<Value> gradient_of_all_gather(const GradientQuery& query) {
 }
 
 std::vector<Value> gradient_of_reduce_scatter(const GradientQuery& query) {
-  const Value dx = apply("all_gather", {query.output_gradients[0]}, query.attributes);
-  if (require_sum("reduce_scatter", reduction_name(query.attributes)) == "sum") return {dx};
-  return {times(dx, 1.0 / static_cast<double>(ranks_of(query.attributes)))};
+  return {gradient_by("all_gather", "reduce_scatter", query)};
 }
 
 std::vector<Value> gradient_of_all_to_all(const GradientQuery& query) {
@@ -92,9 +93,7 @@ std::vector<Value> gradient_of_broadcast(const GradientQuery& query) {
 }
 
 std::vector<Value> gradient_of_reduce(const GradientQuery& query) {
-  const Value dx = apply("broadcast", {query.output_gradients[0]}, query.attributes);
-  if (require_sum("reduce", reduction_name(query.attributes)) == "sum") return {dx};
-  return {times(dx, 1.0 / static_cast<double>(ranks_of(query.attributes)))};
+  return {gradient_by("broadcast", "reduce", query)};
 }
 
 // ---- Kernels ----------------------------------------------------------------------------------------------
