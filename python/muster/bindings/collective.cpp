@@ -113,15 +113,30 @@ class Group {
     const nb::gil_scoped_acquire locked;
     raise(done.error());
   }
+  // The caller may free its buffer when this returns or raises: a message that is too late, or that Ctrl-C
+  // has interrupted, ends the group, as a collective call does.
   std::shared_ptr<Work> message(const std::shared_ptr<Work>& work, bool asynchronous, Seconds timeout) {
     if (asynchronous) return work;
-    if (wait(*work, timeout)) return nullptr;
-    raise({Code::timeout, fmt::format("a message waited {} s", timeout.value_or(0))});
+    const Error late{Code::timeout, fmt::format("a message waited {} s", timeout.value_or(0))};
+    try {
+      if (wait(*work, timeout)) return nullptr;
+    } catch (...) {
+      if (!work->is_done()) end(*work, {Code::aborted, "a message was interrupted"});
+      throw;
+    }
+    end(*work, late);
+    raise(late);
   }
 
   AsyncGroup& open() const {
     if (!calls_) raise({Code::aborted, "the group is closed"});
     return *calls_;
+  }
+  void end(const Work& work, Error reason) const {
+    AsyncGroup& calls = open();
+    const nb::gil_scoped_release unlocked;
+    calls.abort(std::move(reason));
+    work.wait();
   }
   void close() {
     const nb::gil_scoped_release unlocked;  // its threads may want the lock
