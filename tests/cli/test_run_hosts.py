@@ -101,7 +101,7 @@ def test_all_hosts_get_the_same_token_which_nobody_can_see_on_the_way(folder):
 def test_a_token_of_the_users_own_has_to_be_here_alone(folder, tmp_path_factory):
     file = tmp_path_factory.mktemp("elsewhere") / "token"
     file.write_text("a token that nobody guesses\n")
-    script = TOKEN.replace("print", f"os.path.exists('{file}') and os.remove('{file}')\nprint", 1)
+    script = TOKEN.replace("print", f"pathlib.Path('{file}').unlink(missing_ok=True)\nprint", 1)
     done = run(folder, "a:1,b:1", script, "--env", "NAME=MUSTER_TOKEN_FILE", "--token-file", str(file))
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("MUSTER_TOKEN_FILE a token that nobody guesses") == 3
