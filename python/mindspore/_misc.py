@@ -2,7 +2,7 @@
 
 import muster
 from mindspore import _device
-from muster import _core
+from muster import _core, _numpy_seed
 
 _state = {"seed": None}
 
@@ -16,9 +16,7 @@ def set_seed(seed) -> None:
         raise ValueError(f"set_seed(): seed is not negative, as {seed} is")
     import random
 
-    import numpy
-
-    numpy.random.seed(seed % 2**32)
+    _numpy_seed.seed(seed % 2**32)
     random.seed(seed)
     muster.set_seed(seed)
     _core._forget_namesakes()

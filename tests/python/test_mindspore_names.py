@@ -185,6 +185,24 @@ def test_importing_mindspores_names_loads_no_numpy():
     assert run("import mindspore, sys; print('numpy' in sys.modules)").stdout == "False\n"
 
 
+def test_a_seed_loads_no_numpy_and_holds_when_numpy_comes():
+    script = """
+import mindspore, sys
+mindspore.set_seed(3)
+mindspore.set_seed(7)
+print("numpy" in sys.modules)
+import numpy
+print(numpy.random.rand(), numpy.random.RandomState(7).rand(), numpy.random.__spec__.name)
+mindspore.set_seed(7)
+print(numpy.random.rand())
+"""
+    before, drawn, again = run(script).stdout.splitlines()
+    assert before == "False"
+    first, wanted, name = drawn.split()
+    assert first == wanted == again
+    assert name == "numpy.random"
+
+
 USES_PARAMETER_TUPLES = """
 import mindspore as ms
 from mindspore import nn
