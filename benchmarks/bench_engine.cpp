@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "muster/collective/collective.h"
+#include "muster/graph/plan.h"
 #include "muster/nn/nn.h"
 #include "ranks.h"
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "muster/graph/plan.h"
 #include "muster/nn/nn.h"
 #include "muster/tensor/kernels.h"
 

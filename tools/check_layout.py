@@ -35,7 +35,7 @@ SHOWN_MAX = {
     "cluster": 13,
     "collective": 2,
     "data": 15,
-    "graph": 10,
+    "graph": 9,
     "launch": 14,
     "net": 10,
     "nn": 30,
@@ -47,6 +47,7 @@ SHOWN_MAX = {
 PUBLIC_FOR = {
     "muster/graph/host_function.h": {"python"},
     "muster/graph/onnx/onnx.h": {"train"},
+    "muster/graph/plan.h": {"nn", "train", "benchmarks"},
     "muster/graph/random_streams.h": {"train"},
     "muster/tensor/kernels.h": {"graph", "benchmarks"},
     "muster/tensor/parallel.h": {"graph"},

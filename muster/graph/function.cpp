@@ -7,6 +7,7 @@
 
 #include "muster/base/base.h"
 #include "muster/graph/anomaly.h"
+#include "muster/graph/plan.h"
 #include "muster/graph/thread_state.h"
 
 namespace muster::graph {

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "muster/graph/explanation.h"
-#include "muster/graph/plan.h"
+#include "muster/graph/run.h"
 #include "muster/graph/trace.h"
 #include "muster/graph/value.h"
 
 namespace muster::graph {
+
+class Plan;
 
 // The code. It may throw: the trace is dropped. An Exception of it is the error of the call; others pass (a
 // Python exception on its way out).

@@ -12,7 +12,6 @@
 #include "muster/graph/nodes.h"        // IWYU pragma: export
 #include "muster/graph/op.h"           // IWYU pragma: export
 #include "muster/graph/parameter.h"    // IWYU pragma: export
-#include "muster/graph/plan.h"         // IWYU pragma: export
 #include "muster/graph/run.h"          // IWYU pragma: export
 #include "muster/graph/scopes.h"       // IWYU pragma: export
 #include "muster/graph/trace.h"        // IWYU pragma: export

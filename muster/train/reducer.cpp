@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "muster/graph/plan.h"
 #include "muster/nn/nn.h"
 #include "muster/train/aborted_step.h"
 #include "muster/train/agreement.h"

@@ -1,5 +1,7 @@
-"""The seed of numpy.random, also where numpy is not imported yet: its import takes longer than that of muster, and
-many scripts need none."""
+"""The seed of numpy.random, also where numpy is not imported yet.
+
+Its import takes longer than that of muster, and many scripts need none.
+"""
 
 import sys
 from importlib.machinery import PathFinder

@@ -34,10 +34,10 @@ class Rows:
         return numpy.arange(i, i + 12, dtype=numpy.float32).reshape(2, 2, 3), numpy.int32(i)
 
 
-def run_alone(script):
+def run_alone(script, *arguments):
     """The script in a process of its own, once it has ended."""
     return subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", script, *arguments],
         env=job.clean_environment(),
         capture_output=True,
         text=True,
@@ -156,6 +156,27 @@ def test_random_numbers_depend_on_the_row_alone(of):
     assert bits(two) != first  # the next pass
     muster.set_seed(5)
     assert bits(made(2)) != first
+
+
+def test_random_numbers_of_a_numpy_that_rows_import_themselves_depend_on_the_row_too():
+    script = """
+import sys
+import muster
+from muster.dataset import GeneratorDataset
+class Rows:
+    def __len__(self): return 8
+    def __getitem__(self, i): return [float(i)]
+def draw(x):
+    import numpy
+    return float(numpy.random.random())
+muster.set_seed(1)
+data = GeneratorDataset(Rows(), ["x"], num_parallel_workers=2, shuffle=False)
+data = data.map(draw, "x", num_parallel_workers=int(sys.argv[1]), python_multiprocessing=True)
+print([x.item() for x, in data], "numpy" in sys.modules)
+"""
+    two, three = (run_alone(script, workers) for workers in ("2", "3"))
+    assert two.stdout.endswith("False\n"), two.stderr
+    assert two.stdout == three.stdout
 
 
 def test_other_generators_of_a_process_are_let_be():

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "muster/graph/graph.h"
+#include "muster/graph/plan.h"
 #include "muster/tensor/kernels.h"
 
 namespace muster::graph {

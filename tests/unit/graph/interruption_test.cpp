@@ -9,6 +9,7 @@
 #include "muster/graph/execution/rollback.h"
 #include "muster/graph/graph.h"
 #include "muster/graph/kernel.h"
+#include "muster/graph/plan.h"
 
 namespace muster::graph {
 namespace {

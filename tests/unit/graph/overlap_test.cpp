@@ -14,6 +14,7 @@
 #include "gate.h"
 #include "muster/graph/graph.h"
 #include "muster/graph/kernel.h"
+#include "muster/graph/plan.h"
 #include "tests/unit/base/mirror_group.h"
 
 namespace muster::graph {

@@ -1,5 +1,6 @@
 // Placed networks over several workers: what each of them has and does, and what cannot be.
 #include "muster/graph/partition/partition.h"
+#include "muster/graph/plan.h"
 #include "tests/unit/base/mentions.h"
 #include "tests/unit/base/mirror_group.h"
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/graph/plan.h"
 #include "stages.h"
 
 namespace muster::graph {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "muster/graph/graph.h"
+#include "muster/graph/plan.h"
 #include "tests/unit/base/error_of.h"
 
 namespace muster::graph {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/graph/graph.h"
+#include "muster/graph/plan.h"
 #include "muster/graph/kernel.h"
 
 namespace muster::graph {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "muster/graph/plan.h"
 #include "muster/nn/nn.h"
 #include "tests/unit/base/mirror_group.h"
 
