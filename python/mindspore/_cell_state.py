@@ -1,9 +1,8 @@
 """state_dict() and load_state_dict() of cells: parameters, buffers, and what hooks and extra state add."""
 
 import itertools
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import muster
 
@@ -11,11 +10,11 @@ _EXTRA = "_extra_state"
 _numbers = itertools.count()
 
 
-class IncompatibleKeys(NamedTuple):
+# No typing.NamedTuple: loading typing takes as long as all modules of mindspore.ops.
+class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """Names that were not given, and names that the cell has not."""
 
-    missing_keys: list
-    unexpected_keys: list
+    __slots__ = ()
 
     def __repr__(self) -> str:
         if not any(self):

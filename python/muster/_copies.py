@@ -5,7 +5,6 @@ children, parameters and modes of the original. Who shares a parameter or a chil
 goes along a subclass may change in __getstate__ and __setstate__, as everywhere in Python.
 """
 
-import ast
 import weakref
 
 from muster import _core
@@ -49,6 +48,8 @@ def _arguments_of(cell):
     if known is not None:
         return known
     # Made in C++, as get_activation() does: its repr says the arguments.
+    import ast
+
     try:
         call = ast.parse(repr(cell), mode="eval").body
         return tuple(

@@ -1,7 +1,6 @@
 """Summaries: numbers by step in a file, and what MindSpore's own viewer would show."""
 
-import csv
-from pathlib import Path
+import os
 
 import muster.train
 from mindspore import _device
@@ -22,8 +21,10 @@ class SummaryRecord:
         export_options=None,
     ):
         self.log_dir = str(log_dir)
-        Path(log_dir).mkdir(parents=True, exist_ok=True)
-        self._file = (Path(log_dir) / "summary.csv").open("a", newline="")
+        import csv
+
+        os.makedirs(log_dir, exist_ok=True)
+        self._file = open(os.path.join(log_dir, "summary.csv"), "a", newline="")  # noqa: SIM115 - close() ends it
         self._lines = csv.writer(self._file)
         self._waiting = []
         self.mode = "train"

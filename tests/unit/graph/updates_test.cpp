@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "muster/graph/graph.h"
-#include "muster/graph/plan.h"
 #include "muster/graph/kernel.h"
+#include "muster/graph/plan.h"
 
 namespace muster::graph {
 namespace {
