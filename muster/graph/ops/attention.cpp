@@ -335,6 +335,9 @@ struct Settings {
   std::size_t first = 0;  // input, behind dy
   bool has_mask = false;
   bool is_added = false;
+  DType mask_dtype = DType::bool_;
+  DType fill_dtype = DType::float32;
+  DType scale_dtype = DType::float32;
   std::size_t fill_at = 0;   // the input; 0: there is none
   std::size_t scale_at = 0;  // likewise
   bool divides = false;
@@ -375,10 +378,17 @@ Settings settings_of(const Signature& signature, std::size_t first) {
   if (in.mask != nullptr) {
     made.size.mask_steps = mask_steps(in.mask->shape);
     made.is_added = in.mask->dtype != DType::bool_;
+    made.mask_dtype = in.mask->dtype;
   }
   made.size.hides_where = attributes.get("fills_where", false);
-  if (in.fill != nullptr) made.fill_at = first + 4;
-  if (in.scale != nullptr) made.scale_at = signature.inputs.size() - 1;
+  if (in.fill != nullptr) {
+    made.fill_at = first + 4;
+    made.fill_dtype = in.fill->dtype;
+  }
+  if (in.scale != nullptr) {
+    made.scale_at = signature.inputs.size() - 1;
+    made.scale_dtype = in.scale->dtype;
+  }
   made.divides = divides(attributes);
   return made;
 }
@@ -414,14 +424,22 @@ Prepared prepare_fast(const Signature& signature) {
   return prepared(made, scratch_bytes(made.size, signature.threads));
 }
 
-// All floating inputs are T: a mask, or a number, in float32 beside bfloat16 has the inputs widened.
+// A mask and numbers may be in float32 beside q, k and v in bfloat16.
 template <class T>
 bool usable_fast(const Signature& signature) {
   const auto fits = [&](const TensorType& type) {
-    return type.dtype == DType::bool_ || type.dtype == signature.inputs[0].dtype;
+    return type.dtype == DType::bool_ || type.dtype == DType::float32 ||
+           type.dtype == signature.inputs[0].dtype;
   };
   return first_is<T>(signature) && !kernels_of<T>().empty() &&
          std::all_of(signature.inputs.begin(), signature.inputs.end(), fits);
+}
+
+// The number that an input is, of T or float32.
+template <class T>
+double number_in(const KernelCall& call, std::size_t input, DType dtype) {
+  if (dtype == DType::float32) return static_cast<double>(*call.input<float>(input));
+  return static_cast<double>(*call.input<T>(input));
 }
 
 template <class T>
@@ -430,7 +448,12 @@ AttentionInputs<T> inputs_of(const KernelCall& call, const Settings& settings) {
                         .k = call.input<T>(settings.first + 1),
                         .v = call.input<T>(settings.first + 2),
                         .draw = dropout_draw(*call.context, settings.place, settings.size.samples)};
-  if (settings.has_mask && settings.is_added) in.added = call.input<T>(settings.first + 3);
+  if (settings.has_mask && settings.is_added) {
+    if (settings.mask_dtype == DType::float32 && !std::is_same_v<T, float>)
+      in.added_float32 = call.input<float>(settings.first + 3);
+    else
+      in.added = call.input<T>(settings.first + 3);
+  }
   if (settings.has_mask && !settings.is_added) in.visible = call.input<bool>(settings.first + 3);
   return in;
 }
@@ -438,9 +461,9 @@ AttentionInputs<T> inputs_of(const KernelCall& call, const Settings& settings) {
 template <class T>
 AttentionSize size_of(const KernelCall& call, const Settings& settings) {
   AttentionSize size = settings.size;
-  if (settings.fill_at != 0) size.fill = static_cast<double>(*call.input<T>(settings.fill_at));
+  if (settings.fill_at != 0) size.fill = number_in<T>(call, settings.fill_at, settings.fill_dtype);
   if (settings.scale_at == 0) return size;
-  const auto factor = static_cast<double>(*call.input<T>(settings.scale_at));
+  const double factor = number_in<T>(call, settings.scale_at, settings.scale_dtype);
   size.scale = settings.divides ? size.scale / factor : size.scale * factor;
   return size;
 }
@@ -542,7 +565,8 @@ std::vector<Op> rows() {
        .gradient = gradient,
        .flops = flops<0>,
        .kernels = {{"fast", usable_fast<float>, prepare_fast<float, 0>, run_fast<float>},
-                   {"fast_bfloat16", usable_fast<bfloat16>, prepare_fast<bfloat16, 0>, run_fast<bfloat16>},
+                   with_bfloat16({"fast_bfloat16", usable_fast<bfloat16>, prepare_fast<bfloat16, 0>,
+                                  run_fast<bfloat16>}),
                    reference<float>(prepare_reference<0>, run<float>),
                    reference<double>(prepare_reference<0>, run<double>)},
        .precision = MixedPrecision::low,
@@ -558,8 +582,8 @@ std::vector<Op> rows() {
        .gradient = gradient_of_grad,
        .flops = flops<1>,
        .kernels = {{"fast", usable_fast<float>, prepare_fast<float, 1>, run_fast_grad<float>},
-                   {"fast_bfloat16", usable_fast<bfloat16>, prepare_fast<bfloat16, 1>,
-                    run_fast_grad<bfloat16>},
+                   with_bfloat16({"fast_bfloat16", usable_fast<bfloat16>, prepare_fast<bfloat16, 1>,
+                                  run_fast_grad<bfloat16>}),
                    reference<float>(prepare_reference<1>, run_grad<float>),
                    reference<double>(prepare_reference<1>, run_grad<double>)},
        .precision = MixedPrecision::low}};

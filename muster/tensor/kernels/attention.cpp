@@ -12,7 +12,6 @@
 
 #include "muster/tensor/cpu.h"
 #include "muster/tensor/kernels/bfloat16_loops.h"
-#include "muster/tensor/kernels/vector_math.h"
 #include "muster/tensor/parallel.h"
 
 #if defined(__x86_64__)
@@ -43,6 +42,9 @@ bool apply_mask(const AttentionSize& size, const AttentionInputs<Element>& in, c
   const std::int64_t at = mask_row(size, query), key_step = size.mask_steps[3];
   if (in.added != nullptr)
     for (std::int64_t j = 0; j < seen; ++j) products[j] += static_cast<T>(in.added[at + j * key_step]);
+  if (in.added_float32 != nullptr)
+    for (std::int64_t j = 0; j < seen; ++j)
+      products[j] += static_cast<T>(in.added_float32[at + j * key_step]);
   if (in.visible == nullptr) return seen > 0;
   const T hidden = size.fill ? static_cast<T>(*size.fill) : -std::numeric_limits<T>::infinity();
   bool sees_any = false;
@@ -62,6 +64,19 @@ void clear_filled(const AttentionSize& size, const AttentionInputs<Element>& in,
   const std::int64_t at = mask_row(size, query), key_step = size.mask_steps[3];
   for (std::int64_t j = 0; j < seen; ++j)
     if (in.visible[at + j * key_step] == size.hides_where) ds[j] = T{0};
+}
+
+// Which of the first `seen` products the fill did not take the place of.
+template <class Element>
+void find_unfilled(const AttentionSize& size, const AttentionInputs<Element>& in, const Query& query,
+                   std::int64_t seen, bool* unfilled) {
+  const std::int64_t at = mask_row(size, query), key_step = size.mask_steps[3];
+  for (std::int64_t j = 0; j < seen; ++j) unfilled[j] = in.visible[at + j * key_step] != size.hides_where;
+}
+
+template <class T>
+bool has_mask(const AttentionInputs<T>& in) {
+  return in.added != nullptr || in.added_float32 != nullptr || in.visible != nullptr;
 }
 
 // Which of the first `seen` keys a query keeps in dropout.
@@ -251,7 +266,7 @@ class MaskEnds {
         heads_(size.mask_steps[1] == 0 ? 1 : size.heads),
         samples_(size.mask_steps[0] == 0 ? 1 : size.samples),
         ends_(reinterpret_cast<std::int32_t*>(pieces.take(samples_ * heads_ * queries_))),
-        has_ends_((in.added != nullptr || in.visible != nullptr) && size.mask_steps[3] != 0) {}
+        has_ends_(has_mask(in) && size.mask_steps[3] != 0) {}
 
   template <class T>
   void find(const AttentionInputs<T>& in, int threads) {
@@ -283,8 +298,11 @@ class MaskEnds {
     const std::int64_t at = mask_row(size_, query), step = size_.mask_steps[3];
     const std::int64_t all = size_.keys;
     std::int64_t end = all;
-    const auto added = [&](std::int64_t key) { return static_cast<float>(in.added[at + key * step]); };
-    if (in.added != nullptr) {
+    const auto added = [&](std::int64_t key) {
+      return in.added != nullptr ? static_cast<float>(in.added[at + key * step])
+                                 : in.added_float32[at + key * step];
+    };
+    if (in.visible == nullptr) {
       while (end > 0 && added(end - 1) <= hidden) --end;
       return end > 0 && added(end - 1) >= counting ? end : all;
     }

@@ -68,9 +68,10 @@ struct AttentionInputs {
   const T* q = nullptr;
   const T* k = nullptr;
   const T* v = nullptr;
-  const T* added = nullptr;       // the mask, added to the scaled products
-  const bool* visible = nullptr;  // the mask, `hides_where` where a query does not see a key
-  DropoutDraw draw = {};          // element (head, query, key) of each sample
+  const T* added = nullptr;              // the mask, added to the scaled products
+  const float* added_float32 = nullptr;  // likewise, of a narrower T
+  const bool* visible = nullptr;         // the mask, `hides_where` where a query does not see a key
+  DropoutDraw draw = {};                 // element (head, query, key) of each sample
 };
 
 template <class T>

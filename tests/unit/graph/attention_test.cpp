@@ -10,12 +10,15 @@
 #include <vector>
 
 #include "muster/graph/graph.h"
+#include "muster/graph/plan.h"
+#include "muster/tensor/kernels.h"
 
 namespace muster::graph {
 namespace {
 namespace attention_test {
 
 using ::testing::Contains;
+using ::testing::HasSubstr;
 using ::testing::Not;
 
 Tensor numbers(const Shape& shape, double phase) {
@@ -284,6 +287,27 @@ TEST(Attention, BecomesOneOpInMixedPrecision) {
   run(*function);
   EXPECT_THAT(ops_of(*function), Contains("scaled_dot_product_attention_grad"));
   EXPECT_THAT(ops_of(*function), Not(Contains("softmax")));
+}
+
+TEST(Attention, OfBfloat16IsComputedInItWithAMaskAndAScaleInFloat32) {
+  if (kernels::bfloat16_attention_kernels().empty()) GTEST_SKIP() << "the processor has no AVX512_BF16";
+  const auto function = value_and_grad(
+      "attention",
+      [](std::span<const Value> in) -> Values {
+        std::vector<Value> inputs;
+        for (std::size_t i = 0; i < 3; ++i)
+          inputs.push_back(apply("cast", {in[i]}, {{"dtype", DType::bfloat16}}));
+        const std::int64_t queries = in[0].shape()[2], keys = in[1].shape()[2];
+        inputs.push_back(Value(Tensor(DType::float32, Shape{queries, keys})));
+        inputs.push_back(Value(Tensor::from<float>(std::vector{0.4F}, {})));
+        const Value y = apply("scaled_dot_product_attention", inputs, {{"scale_input", std::string("mul")}});
+        return apply("reduce_sum", {apply("cast", {y}, {{"dtype", DType::float32}})});
+      },
+      {.positions = {0, 1, 2}});
+  run(*function);
+  const std::string steps = function->plan()->to_string();
+  EXPECT_THAT(steps, HasSubstr("scaled_dot_product_attention [fast_bfloat16]"));
+  EXPECT_THAT(steps, HasSubstr("scaled_dot_product_attention_grad [fast_bfloat16]"));
 }
 
 TEST(Attention, StaysInPartsWhereTheMaskIsLearned) {

@@ -261,7 +261,9 @@ std::vector<float> wide(const std::vector<bfloat16>& from) {
 }
 
 // The results of `kernel`, widened, and in `rounded` the problem that it saw.
-Results run_bfloat16(const AttentionKernelOf<bfloat16>& kernel, Problem& rounded, int threads) {
+enum class MaskDtype { bfloat16, float32 };
+Results run_bfloat16(const AttentionKernelOf<bfloat16>& kernel, Problem& rounded, int threads,
+                     MaskDtype mask = MaskDtype::bfloat16) {
   const std::vector<bfloat16> q = narrow(rounded.q), k = narrow(rounded.k), v = narrow(rounded.v);
   const std::vector<bfloat16> dy = narrow(rounded.dy), added = narrow(rounded.added);
   rounded.q = wide(q);
@@ -269,12 +271,15 @@ Results run_bfloat16(const AttentionKernelOf<bfloat16>& kernel, Problem& rounded
   rounded.v = wide(v);
   rounded.dy = wide(dy);
   rounded.added = wide(added);
-  const AttentionInputs<bfloat16> in{.q = q.data(),
-                                     .k = k.data(),
-                                     .v = v.data(),
-                                     .added = added.empty() ? nullptr : added.data(),
-                                     .visible = rounded.visible.get(),
-                                     .draw = rounded.draw};
+  const bool in_float32 = mask == MaskDtype::float32;
+  const AttentionInputs<bfloat16> in{
+      .q = q.data(),
+      .k = k.data(),
+      .v = v.data(),
+      .added = added.empty() || in_float32 ? nullptr : added.data(),
+      .added_float32 = added.empty() || !in_float32 ? nullptr : rounded.added.data(),
+      .visible = rounded.visible.get(),
+      .draw = rounded.draw};
   std::vector<bfloat16> y(dy.size()), dq(q.size()), dk(k.size()), dv(v.size());
   std::vector<std::byte> scratch(kernel.scratch_bytes(rounded.size, threads), std::byte{0xff});  // NaN
   kernel.run(rounded.size, in, y.data(), scratch.data(), threads);
@@ -317,6 +322,24 @@ TEST(Attention, Bfloat16AgreesWithFloat32WithinItsRoundingOnDrawnSizes) {
       expect_rounded("dk", found.dk, expected.dk);
       expect_rounded("dv", found.dv, expected.dv);
     }
+}
+
+TEST(Attention, AddsAMaskInFloat32ToBfloat16) {
+  const std::uint64_t seed = entropy();
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
+  int masks = 0;
+  for (std::uint64_t number = 0; number < 60; ++number)
+    for (const AttentionKernelOf<bfloat16>& kernel : bfloat16_attention_kernels()) {
+      SCOPED_TRACE(::testing::Message() << "problem " << number);
+      Problem problem = make_problem(seed, number);
+      if (problem.added.empty()) continue;
+      ++masks;
+      const Results narrow_mask = run_bfloat16(kernel, problem, 1);
+      const Results wide_mask = run_bfloat16(kernel, problem, 1, MaskDtype::float32);
+      EXPECT_TRUE(same_bits(narrow_mask.y, wide_mask.y));
+      EXPECT_TRUE(same_bits(narrow_mask.dq, wide_mask.dq));
+    }
+  EXPECT_TRUE(masks > 0 || bfloat16_attention_kernels().empty());
 }
 
 TEST(Attention, ThreadsChangeNoBitOfBfloat16) {
