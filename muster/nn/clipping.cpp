@@ -17,14 +17,13 @@ Value norm_of(std::span<const Value> values, double type) {
   const bool greatest = std::isinf(type);
   Value total;
   for (const Value& value : values) {
-    const Value size = ops::abs(value);
     Value part;
-    if (greatest)
-      part = ops::reduce_max(size);
-    else if (type == 2)
-      part = ops::reduce_sum(ops::square(value));
-    else
-      part = ops::reduce_sum(ops::pow(size, number_like(size, type)));
+    if (type == 2) {
+      part = graph::apply("sum_of_squares", {value});
+    } else {
+      const Value size = ops::abs(value);
+      part = greatest ? ops::reduce_max(size) : ops::reduce_sum(ops::pow(size, number_like(size, type)));
+    }
     if (!total.defined())
       total = part;
     else

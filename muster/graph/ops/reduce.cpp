@@ -12,8 +12,8 @@ namespace reduce_rows {
 using kernels::Reduce;
 
 constexpr std::string_view name_of(Reduce kind) {
-  constexpr std::string_view names[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min",
-                                        "reduce_prod"};
+  constexpr std::string_view names[] = {"reduce_sum", "reduce_mean", "reduce_max",
+                                        "reduce_min", "reduce_prod", "sum_of_squares"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -84,6 +84,11 @@ std::vector<Value> gradient_prod(const GradientQuery& query) {
   return {apply("reduce_prod_grad", {query.output_gradients[0], query.inputs[0]}, query.attributes)};
 }
 
+std::vector<Value> gradient_sum_of_squares(const GradientQuery& query) {
+  const Value& x = query.inputs[0];
+  return {times(x, spread(times(query.output_gradients[0], 2), x, query.attributes))};
+}
+
 struct Settings {
   DType dtype = DType::float32;
   kernels::ReduceLoops loops;
@@ -151,7 +156,8 @@ Schema schema_of(Promotion promotion, Alias method, std::vector<Alias> functions
 
 template <Reduce kind>
 Result<> onnx_rule(OnnxCall& call) {
-  constexpr const char* types[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"};
+  constexpr const char* types[] = {"ReduceSum", "ReduceMean", "ReduceMax",
+                                   "ReduceMin", "ReduceProd", "ReduceSumSquare"};
   const auto axes = call.attributes().get("axes", std::vector<std::int64_t>{});
   OnnxAttributes attributes{{"keepdims", std::int64_t{call.attributes().get("keep_dims", false)}}};
   std::vector<std::string> inputs{call.input()};
@@ -271,6 +277,10 @@ Op arg_row(std::string_view documentation) {
 
 std::vector<Op> rows() {
   return {
+      row<Reduce::sum_of_squares>(
+          gradient_sum_of_squares, {},
+          "The sum of the squares over `axes` (all when empty; negative ones count from the end), added in "
+          "double; summed axes stay as 1 with keep_dims. What clipping by a norm is made from."),
       row<Reduce::sum>(
           gradient_sum, schema_of(Promotion::counting, {"sum", {"axis", "keepdims:keep_dims"}}, {}, ""),
           "The sum over `axes` (all when empty; negative ones count from the end); summed axes stay as "

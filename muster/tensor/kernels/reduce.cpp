@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "muster/tensor/kernels/types.h"
 #include "muster/tensor/parallel.h"
@@ -25,6 +26,14 @@ struct Sum {
   static Total fold(Total total, T value) { return total + static_cast<Total>(value); }
   static Total join(Total a, Total b) { return a + b; }
   static T end(Total total, std::int64_t) { return static_cast<T>(total); }
+};
+
+template <class T>
+struct SumOfSquares : Sum<T> {
+  using Total = typename Sum<T>::Total;
+  static Total fold(Total total, T value) {
+    return total + static_cast<Total>(value) * static_cast<Total>(value);
+  }
 };
 
 template <class T>
@@ -99,12 +108,38 @@ typename R::Total fold_run(typename R::Total total, const T* x, std::int64_t cou
   return total;
 }
 
+// Of a long run this many elements make a part, so that several threads share it.
+constexpr std::int64_t part_elements = 65536;
+
+// Each result is made of one long run.
+template <class R, class T>
+void fold_long_rows(const ReduceLoops& loops, const T* x, T* out, int threads) {
+  const std::int64_t run = loops.inputs_each, parts = (run + part_elements - 1) / part_elements;
+  std::vector<typename R::Total> totals(static_cast<std::size_t>(loops.outputs * parts));
+  parallel_for(loops.outputs * parts, 1, threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t first = task % parts * part_elements;
+      const T* const base = x + offset_of(loops.kept, loops.kept.size(), task / parts) + first;
+      totals[static_cast<std::size_t>(task)] =
+          fold_run<R>(R::begin, base, std::min(part_elements, run - first));
+    }
+  });
+  for (std::int64_t o = 0; o < loops.outputs; ++o) {
+    auto total = R::begin;
+    for (std::int64_t part = 0; part < parts; ++part)
+      total = R::join(total, totals[static_cast<std::size_t>(o * parts + part)]);
+    out[o] = R::end(total, run);
+  }
+}
+
 // The innermost loop is folded: each result is made of runs.
 template <class R, class T>
 void fold_rows(const ReduceLoops& loops, const T* x, T* out, int threads) {
   const std::size_t outer = loops.folded.size() - 1;
   const std::int64_t runs = rounds(loops.folded, outer);
   const std::int64_t run = loops.folded[outer].size;
+  if (runs == 1 && run >= 2 * part_elements && loops.outputs < 64)
+    return fold_long_rows<R>(loops, x, out, threads);
   const std::int64_t grain =
       std::max<std::int64_t>(1, grain_elements / std::max<std::int64_t>(1, runs * run));
   parallel_for(loops.outputs, grain, threads, [&](std::int64_t begin, std::int64_t end) {
@@ -171,6 +206,8 @@ void with_reduction(Reduce kind, const Use& use) {
       return use(Min<T>());
     case Reduce::prod:
       return use(Prod<T>());
+    case Reduce::sum_of_squares:
+      return use(SumOfSquares<T>());
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace muster::kernels {
 
-enum class Reduce { sum, mean, max, min, prod };
+enum class Reduce { sum, mean, max, min, prod, sum_of_squares };
 
 // A walk over a tensor: neighbouring axes that share a fate are one loop.
 struct ReduceLoops {

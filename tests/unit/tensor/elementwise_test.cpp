@@ -96,7 +96,7 @@ TEST(Reductions, RunsGiveWhatOneByOneGives) {
     if (random.below(70, 4) == 0) x[x.size() / 2] = NAN;
     std::vector<float> found(static_cast<std::size_t>(loops.outputs), -77.0F);
     std::vector<float> expected(found);
-    const auto kind = static_cast<Reduce>(random.below(71, 5));
+    const auto kind = static_cast<Reduce>(random.below(71, 6));
     reduce(kind, DType::float32, loops, x.data(), found.data(), 1);
     reduce_reference(kind, DType::float32, loops, x.data(), expected.data());
     expect_near(found, expected);
@@ -115,6 +115,22 @@ TEST(Reductions, ThreadsChangeNoBit) {
     reduce(Reduce::sum, DType::float32, loops, x.data(), together.data(), 5);
     EXPECT_EQ(alone, together);
   }
+}
+
+TEST(Reductions, OfLongRunsGiveWhatOneByOneGivesForAnyNumberOfThreads) {
+  const Shape shape{3, 150001};
+  const auto x = numbers(RandomStream(2, 1), shape.elements());
+  for (const Reduce kind : {Reduce::sum, Reduce::mean, Reduce::max, Reduce::min, Reduce::sum_of_squares})
+    for (const std::vector<bool>& folded : {std::vector<bool>{false, true}, {true, true}}) {
+      const ReduceLoops loops = reduce_loops(shape, folded);
+      std::vector<float> alone(static_cast<std::size_t>(loops.outputs), NAN);
+      std::vector<float> together(alone), expected(alone);
+      reduce(kind, DType::float32, loops, x.data(), alone.data(), 1);
+      reduce(kind, DType::float32, loops, x.data(), together.data(), 5);
+      reduce_reference(kind, DType::float32, loops, x.data(), expected.data());
+      EXPECT_EQ(alone, together);
+      expect_near(alone, expected);
+    }
 }
 
 // The definition: one word of Philox for each element, by its sample and its place in it.
