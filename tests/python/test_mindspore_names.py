@@ -185,6 +185,19 @@ def test_importing_mindspores_names_loads_no_numpy():
     assert run("import mindspore, sys; print('numpy' in sys.modules)").stdout == "False\n"
 
 
+def test_a_pipeline_of_images_in_the_library_loads_no_numpy():
+    script = """
+import sys
+import mindspore as ms
+import mindspore.dataset as ds
+ds.MnistDataset
+ds.vision.Rescale(1.0 / 255.0, 0), ds.vision.Normalize(mean=(0.1307,), std=(0.3081,)), ds.vision.HWC2CHW()
+ds.transforms.TypeCast(ms.int32)
+print("numpy" in sys.modules)
+"""
+    assert run(script).stdout == "False\n"
+
+
 def test_a_seed_loads_no_numpy_and_holds_when_numpy_comes():
     script = """
 import mindspore, sys

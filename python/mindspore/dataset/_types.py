@@ -2,6 +2,7 @@
 
 import json
 
+import muster
 from mindspore.dataset import _checks
 
 
@@ -23,6 +24,17 @@ def numpy_dtype(dtype):
         return numpy.dtype(name)
     except TypeError:
         raise TypeError(f"{dtype!r} is no dtype that numpy has") from None
+
+
+_TENSORS_HOLD = ("float32", "float64", "bool", "int8", "uint8", "int32", "int64", "uint32")
+
+
+def held_name(dtype):
+    """The name of a dtype that tensors hold, None of another one. Loads no numpy for one of mindspore."""
+    if isinstance(dtype, muster.DType) and dtype.name in _TENSORS_HOLD:
+        return dtype.name
+    found = numpy_dtype(dtype).name
+    return found if found in _TENSORS_HOLD else None
 
 
 class Schema:

@@ -299,9 +299,10 @@ class TypeCast(ours.TypeCast):
     """Another dtype."""
 
     def __init__(self, data_type):
-        self._dtype = _types.numpy_dtype(data_type)
-        self._is_held = self._dtype.char in "fd?bBilqI"
-        super().__init__(self._dtype.name if self._is_held else "float32")
+        self._given = data_type
+        held = _types.held_name(data_type)
+        self._is_held = held is not None
+        super().__init__(held or "float32")
 
     @property
     def _gives_objects(self):
@@ -311,10 +312,11 @@ class TypeCast(ours.TypeCast):
         value = _array(value, "TypeCast")
         if self._is_held and value.dtype.char in "fd?bBilqI" and value.size:
             return super().__call__(value)
-        if self._dtype.kind in "US":
+        dtype = _types.numpy_dtype(self._given)
+        if dtype.kind in "US":
             return value.astype(str)
         try:
-            return value.astype(self._dtype)
+            return value.astype(dtype)
         except ValueError as error:
             raise PipelineError(f"TypeCast: {error}") from None
 
