@@ -1,6 +1,4 @@
 // ftrl: the update of nn::FTRL.
-#include <cmath>
-
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/training.h"
 #include "muster/tensor/tensor.h"
@@ -10,10 +8,7 @@ namespace {
 namespace update_ftrl_rows {
 
 struct Settings {
-  kernels::UpdateScale scale;
-  double power = -0.5;
-  double l1 = 0;
-  double l2 = 0;
+  kernels::FtrlSettings kernel;
   std::int64_t count = 0;
 };
 
@@ -24,42 +19,27 @@ Types infer(const Signature& signature) {
 
 Prepared prepare(const Signature& signature) {
   const Attributes& attributes = signature.attributes;
-  Prepared made = prepared(Settings{.scale = scale_of(attributes),
-                                    .power = attributes.get("lr_power", -0.5),
-                                    .l1 = attributes.get("l1", 0.0),
-                                    .l2 = attributes.get("l2", 0.0),
+  Prepared made = prepared(Settings{.kernel = {.scale = scale_of(attributes),
+                                               .power = attributes.get("lr_power", -0.5),
+                                               .l1 = attributes.get("l1", 0.0),
+                                               .l2 = attributes.get("l2", 0.0)},
                                     .count = signature.inputs[0].shape.elements()});
   return in_order_of_parameter(std::move(made), signature);
 }
 
-// n^-power: a root, unless another power was asked for.
 template <class T>
-T powered(T n, T power) {
-  return power == T{-0.5} ? std::sqrt(n) : std::pow(n, -power);
+T* state(const KernelCall& call, std::size_t index) {
+  return reinterpret_cast<T*>(call.inputs[index]);
 }
 
 template <class T>
 void run_part(const KernelCall& call, std::int64_t begin, std::int64_t end) {
   const auto& settings = call.setting<Settings>();
-  const auto rate = static_cast<T>(*call.input<float>(2));
-  if (rate == 0) return;  // the formula divides by it: nothing moves
-  const auto scale = static_cast<T>(settings.scale.gradient_scale);
-  const auto decay = static_cast<T>(settings.scale.weight_decay);
-  const auto power = static_cast<T>(settings.power);
-  const auto l1 = static_cast<T>(settings.l1), l2 = static_cast<T>(settings.l2);
-  T* const p = reinterpret_cast<T*>(call.inputs[0]);
-  const T* const gradient = call.input<T>(1);
-  T* const sum = reinterpret_cast<T*>(call.inputs[3]);
-  T* const linear = reinterpret_cast<T*>(call.inputs[4]);
-  for (std::int64_t i = begin; i < end; ++i) {
-    const T g = gradient[i] * scale + decay * p[i];
-    const T before = powered(sum[i], power);
-    sum[i] += g * g;
-    const T root = powered(sum[i], power);
-    linear[i] += g - (root - before) / rate * p[i];
-    const T u = linear[i];
-    p[i] = std::abs(u) > l1 ? (std::copysign(l1, u) - u) / (root / rate + 2 * l2) : T{0};
-  }
+  kernels::ftrl_part<T>(settings.kernel, {.sum = state<T>(call, 3), .linear = state<T>(call, 4)},
+                        {.parameter = state<T>(call, 0),
+                         .gradient = call.input<T>(1),
+                         .learning_rate = static_cast<double>(*call.input<float>(2))},
+                        begin, end);
 }
 
 template <class T>
