@@ -24,6 +24,7 @@ LAYERS = {
     "graph": 2,
     "data": 2,
     "checkpoint": 2,
+    "server": 2,
     "nn": 3,
     "train": 4,
     "launch": 5,
@@ -39,6 +40,7 @@ SHOWN_MAX = {
     "launch": 14,
     "net": 10,
     "nn": 30,
+    "server": 9,
     "tensor": 3,
     "train": 24,
 }
@@ -49,7 +51,7 @@ PUBLIC_FOR = {
     "muster/graph/onnx/onnx.h": {"train"},
     "muster/graph/plan.h": {"nn", "train", "benchmarks"},
     "muster/graph/random_streams.h": {"train"},
-    "muster/tensor/kernels.h": {"graph", "benchmarks"},
+    "muster/tensor/kernels.h": {"graph", "server", "benchmarks"},
     "muster/tensor/parallel.h": {"graph"},
 }
 PUBLIC = "muster/muster.h"  # for programs: it includes public headers, and nothing of the library includes it

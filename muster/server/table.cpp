@@ -1,0 +1,339 @@
+#include "muster/server/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "muster/server/first_value.h"
+#include "muster/server/row_index.h"
+#include "muster/server/row_layout.h"
+#include "muster/server/row_memory.h"
+
+namespace muster::server {
+namespace {
+
+// Rows lie anywhere in memory, and a look into it takes as long as some ten rows take: so many are asked for
+// ahead.
+constexpr std::size_t rows_ahead = 16;
+// Numbers that a kernel gets at once: they and their states stay in the first-level cache.
+constexpr std::size_t block_numbers = 1024;
+
+// Calls ahead(i) rows_ahead before body(i).
+template <class Ahead, class Body>
+void for_rows(std::size_t count, const Ahead& ahead, const Body& body) {
+  for (std::size_t i = 0; i < std::min(count, rows_ahead); ++i) ahead(i);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i + rows_ahead < count) ahead(i + rows_ahead);
+    body(i);
+  }
+}
+
+}  // namespace
+
+// What both kinds of tables have.
+class Table::Rows {
+ public:
+  Rows(TableSpec spec, RowRange range)
+      : spec_(std::move(spec)),
+        rule_(spec_.rule),
+        layout_(spec_, rule_.states()),
+        first_(spec_),
+        memory_(layout_.size_bytes(), spec_.sharding == Sharding::hash ? rows_per_server_max : range.size()) {
+  }
+  virtual ~Rows() = default;
+
+  virtual Result<> read(std::span<const std::uint64_t> ids, std::span<float> values) = 0;
+  virtual Result<> update(std::span<const std::uint64_t> ids, std::span<const float> gradients,
+                          const UpdateStep& step) = 0;
+  virtual Result<> assign(std::span<const std::uint64_t> ids, std::span<const float> values) = 0;
+  virtual std::size_t evict(std::uint64_t) { return 0; }
+  virtual std::vector<std::uint64_t> ids() const = 0;
+  virtual std::uint32_t find(std::uint64_t id) const = 0;
+
+  const TableSpec& spec() const { return spec_; }
+  const RowLayout& layout() const { return layout_; }
+  const RowMemory& memory() const { return memory_; }
+
+ protected:
+  // The rule's work on rows that exist.
+  void update_slots(std::span<const std::uint32_t> slots, std::span<const float> gradients,
+                    const UpdateStep& step);
+  void make_row(std::uint64_t id, std::uint32_t slot);
+
+  TableSpec spec_;
+  RowRule rule_;
+  RowLayout layout_;
+  FirstValues first_;
+  RowMemory memory_;
+  std::vector<std::uint32_t> slots_;  // of the ids of a call
+  std::vector<float> scratch_;
+
+ private:
+  void gather(std::span<const std::uint32_t> slots, const RowBlock& block) const;
+  void scatter(std::span<const std::uint32_t> slots, const RowBlock& block) const;
+};
+
+void Table::Rows::make_row(std::uint64_t id, std::uint32_t slot) {
+  scratch_.resize(std::max(scratch_.size(), layout_.width()));
+  const std::span<float> values(scratch_.data(), layout_.width());
+  first_.write(id, values);
+  std::byte* const row = memory_.row(slot);
+  layout_.write_values(row, values.data());
+  for (std::size_t i = 0; i < layout_.states(); ++i)
+    std::fill_n(layout_.state(row, i), layout_.width(), rule_.initial_state(i));
+}
+
+void Table::Rows::gather(std::span<const std::uint32_t> slots, const RowBlock& block) const {
+  const std::size_t width = layout_.width();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    std::byte* const row = memory_.row(slots[i]);
+    layout_.read_values(row, block.values + i * width);
+    for (std::size_t s = 0; s < layout_.states(); ++s)
+      std::memcpy(block.states[s] + i * width, layout_.state(row, s), width * sizeof(float));
+  }
+}
+
+void Table::Rows::scatter(std::span<const std::uint32_t> slots, const RowBlock& block) const {
+  const std::size_t width = layout_.width();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    std::byte* const row = memory_.row(slots[i]);
+    layout_.write_values(row, block.values + i * width);
+    for (std::size_t s = 0; s < layout_.states(); ++s)
+      std::memcpy(layout_.state(row, s), block.states[s] + i * width, width * sizeof(float));
+  }
+}
+
+void Table::Rows::update_slots(std::span<const std::uint32_t> slots, std::span<const float> gradients,
+                               const UpdateStep& step) {
+  const std::size_t width = layout_.width();
+  const std::size_t rows = std::max<std::size_t>(block_numbers / width, 1);
+  scratch_.resize(std::max(scratch_.size(), rows * width * (1 + states_max)));
+  RowBlock block{.values = scratch_.data()};
+  for (std::size_t s = 0; s < layout_.states(); ++s)
+    block.states[s] = scratch_.data() + (s + 1) * rows * width;
+  const auto prefetch = [&](std::size_t begin) {
+    for (std::size_t i = begin; i < std::min(begin + rows, slots.size()); ++i)
+      layout_.prefetch(memory_.row(slots[i]));
+  };
+  prefetch(0);
+  for (std::size_t begin = 0; begin < slots.size(); begin += rows) {
+    prefetch(begin + rows);
+    const auto part = slots.subspan(begin, std::min(rows, slots.size() - begin));
+    block.gradients = gradients.data() + begin * width;
+    block.count = static_cast<std::int64_t>(part.size() * width);
+    gather(part, block);
+    rule_.update(block, step);
+    scatter(part, block);
+  }
+}
+
+template <class Index>
+class Table::RowsWith final : public Table::Rows {
+ public:
+  static constexpr bool is_hash = std::is_same_v<Index, HashIndex>;
+
+  RowsWith(TableSpec spec, RowRange range, Index index)
+      : Rows(std::move(spec), range), range_(range), index_(std::move(index)) {}
+
+  Result<> read(std::span<const std::uint64_t> ids, std::span<float> values) override;
+  Result<> update(std::span<const std::uint64_t> ids, std::span<const float> gradients,
+                  const UpdateStep& step) override;
+  Result<> assign(std::span<const std::uint64_t> ids, std::span<const float> values) override;
+  std::size_t evict(std::uint64_t steps) override;
+  std::vector<std::uint64_t> ids() const override;
+  std::uint32_t find(std::uint64_t id) const override {
+    return is_hash || (id >= range_.begin && id < range_.end) ? index_.find(id) : no_slot;
+  }
+
+ private:
+  Result<> check_ids(std::span<const std::uint64_t> ids) const;
+  void find_slots(std::span<const std::uint64_t> ids);
+  // Slots of all ids, which makes the rows that are not there yet.
+  Result<> make_slots(std::span<const std::uint64_t> ids);
+  void note_use(std::span<const std::uint64_t> ids, std::uint64_t steps);
+  void forget(std::uint32_t slot);
+
+  // When a row of a table without vocabulary was last updated, to find those that leave.
+  struct Use {
+    std::uint64_t id = 0;
+    std::uint64_t steps = 0;  // done after the update
+  };
+
+  RowRange range_;
+  Index index_;
+  std::vector<Use> uses_;  // by slot, of hash; steps 0: no row
+};
+
+template <class Index>
+Result<> Table::RowsWith<Index>::check_ids(std::span<const std::uint64_t> ids) const {
+  if constexpr (!is_hash)
+    for (const std::uint64_t id : ids)
+      if (id < range_.begin || id >= range_.end)
+        return fail(Code::invalid_argument,
+                    fmt::format("table '{}': row {} is not among the rows {} to {} of this server",
+                                spec_.name, id, range_.begin, range_.end));
+  return {};
+}
+
+template <class Index>
+void Table::RowsWith<Index>::find_slots(std::span<const std::uint64_t> ids) {
+  slots_.resize(ids.size());
+  for_rows(
+      ids.size(), [&](std::size_t i) { index_.prefetch(ids[i]); },
+      [&](std::size_t i) { slots_[i] = index_.find(ids[i]); });
+}
+
+template <class Index>
+Result<> Table::RowsWith<Index>::read(std::span<const std::uint64_t> ids, std::span<float> values) {
+  MUSTER_TRY_VOID(check_ids(ids));
+  find_slots(ids);
+  const std::size_t width = layout_.width();
+  const auto prefetch = [&](std::size_t i) {
+    if (slots_[i] != no_slot) layout_.prefetch_values(memory_.row(slots_[i]));
+  };
+  for_rows(ids.size(), prefetch, [&](std::size_t i) {
+    if (slots_[i] == no_slot)
+      first_.write(ids[i], values.subspan(i * width, width));
+    else
+      layout_.read_values(memory_.row(slots_[i]), values.data() + i * width);
+  });
+  return {};
+}
+
+template <class Index>
+Result<> Table::RowsWith<Index>::make_slots(std::span<const std::uint64_t> ids) {
+  MUSTER_TRY_VOID(check_ids(ids));
+  find_slots(ids);
+  const auto missing = static_cast<std::size_t>(std::count(slots_.begin(), slots_.end(), no_slot));
+  if (missing == 0) return {};
+  if (memory_.rows() + missing > rows_per_server_max)
+    return fail(Code::invalid_argument,
+                fmt::format("table '{}': more than {} rows on one server: use more servers", spec_.name,
+                            rows_per_server_max));
+  MUSTER_TRY_VOID(memory_.reserve(missing));
+  MUSTER_TRY_VOID(index_.reserve(missing));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (slots_[i] != no_slot) continue;
+    slots_[i] = memory_.add();
+    index_.insert(ids[i], slots_[i]);
+    make_row(ids[i], slots_[i]);
+  }
+  return {};
+}
+
+template <class Index>
+void Table::RowsWith<Index>::note_use(std::span<const std::uint64_t> ids, std::uint64_t steps) {
+  if constexpr (is_hash) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (slots_[i] >= uses_.size()) uses_.resize(slots_[i] + std::size_t{1});
+      uses_[slots_[i]] = {.id = ids[i], .steps = steps};
+    }
+  }
+}
+
+template <class Index>
+Result<> Table::RowsWith<Index>::update(std::span<const std::uint64_t> ids, std::span<const float> gradients,
+                                        const UpdateStep& step) {
+  MUSTER_TRY_VOID(make_slots(ids));
+  update_slots(slots_, gradients, step);
+  note_use(ids, step.steps + 1);
+  return {};
+}
+
+template <class Index>
+Result<> Table::RowsWith<Index>::assign(std::span<const std::uint64_t> ids, std::span<const float> values) {
+  MUSTER_TRY_VOID(make_slots(ids));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    make_row(ids[i], slots_[i]);  // the state's first values
+    layout_.write_values(memory_.row(slots_[i]), values.data() + i * layout_.width());
+  }
+  note_use(ids, 1);
+  return {};
+}
+
+template <class Index>
+void Table::RowsWith<Index>::forget(std::uint32_t slot) {
+  if constexpr (is_hash) {
+    index_.erase(uses_[slot].id);
+    uses_[slot] = {};
+    memory_.remove(slot);
+  }
+}
+
+template <class Index>
+std::size_t Table::RowsWith<Index>::evict(std::uint64_t steps) {
+  const std::size_t before = memory_.rows();
+  const Eviction& rule = spec_.eviction;
+  if (rule.age_max > 0)
+    for (std::uint32_t slot = 0; slot < uses_.size(); ++slot)
+      if (uses_[slot].steps > 0 && uses_[slot].steps + rule.age_max < steps) forget(slot);
+  if (rule.rows_max > 0 && memory_.rows() > rule.rows_max) {
+    std::vector<std::uint32_t> kept;
+    for (std::uint32_t slot = 0; slot < uses_.size(); ++slot)
+      if (uses_[slot].steps > 0) kept.push_back(slot);
+    const auto excess = static_cast<std::ptrdiff_t>(kept.size() - rule.rows_max);
+    std::nth_element(kept.begin(), kept.begin() + excess, kept.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::pair(uses_[a].steps, uses_[a].id) < std::pair(uses_[b].steps, uses_[b].id);
+    });
+    std::for_each(kept.begin(), kept.begin() + excess, [&](std::uint32_t slot) { forget(slot); });
+  }
+  return before - memory_.rows();
+}
+
+template <class Index>
+std::vector<std::uint64_t> Table::RowsWith<Index>::ids() const {
+  std::vector<std::uint64_t> found;
+  if constexpr (is_hash) {
+    for (const Use& use : uses_)
+      if (use.steps > 0) found.push_back(use.id);
+    std::sort(found.begin(), found.end());
+  } else {
+    for (std::uint64_t id = range_.begin; id < range_.end; ++id)
+      if (index_.find(id) != no_slot) found.push_back(id);
+  }
+  return found;
+}
+
+Table::Table(std::unique_ptr<Rows> rows) : rows_(std::move(rows)) {}
+Table::Table(Table&&) noexcept = default;
+Table& Table::operator=(Table&&) noexcept = default;
+Table::~Table() = default;
+
+Result<Table> Table::make(TableSpec spec, Share share) {
+  MUSTER_TRY_VOID(check(spec, share.servers));
+  if (spec.sharding == Sharding::hash) {
+    MUSTER_TRY(HashIndex index, HashIndex::make());
+    return Table(std::make_unique<RowsWith<HashIndex>>(std::move(spec), RowRange{}, std::move(index)));
+  }
+  const RowRange range = Owners(spec, share.servers).range(share.server);
+  MUSTER_TRY(RangeIndex index, RangeIndex::make(range));
+  return Table(std::make_unique<RowsWith<RangeIndex>>(std::move(spec), range, std::move(index)));
+}
+
+const TableSpec& Table::spec() const { return rows_->spec(); }
+Result<> Table::read(std::span<const std::uint64_t> ids, std::span<float> values) const {
+  MUSTER_CHECK(values.size() == ids.size() * rows_->layout().width(),
+               "rows are read into a place of another size");
+  return rows_->read(ids, values);
+}
+Result<> Table::update(std::span<const std::uint64_t> ids, std::span<const float> gradients,
+                       const UpdateStep& step) {
+  MUSTER_CHECK(gradients.size() == ids.size() * rows_->layout().width(),
+               "rows and gradients differ in number");
+  return rows_->update(ids, gradients, step);
+}
+Result<> Table::assign(std::span<const std::uint64_t> ids, std::span<const float> values) {
+  MUSTER_CHECK(values.size() == ids.size() * rows_->layout().width(), "rows and values differ in number");
+  return rows_->assign(ids, values);
+}
+std::size_t Table::evict(std::uint64_t steps) { return rows_->evict(steps); }
+std::size_t Table::rows() const { return rows_->memory().rows(); }
+std::size_t Table::size_bytes() const { return rows_->memory().size_bytes(); }
+std::vector<std::uint64_t> Table::ids() const { return rows_->ids(); }
+std::span<const std::byte> Table::row_bytes(std::uint64_t id) const {
+  const std::uint32_t slot = rows_->find(id);
+  if (slot == no_slot) return {};
+  return {rows_->memory().row(slot), rows_->layout().size_bytes()};
+}
+
+}  // namespace muster::server

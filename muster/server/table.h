@@ -1,0 +1,58 @@
+// Table: the rows that one server has of a table on parameter servers.
+//
+// A row is kept from its first update on. Before, it has its first value, which is computed where it is read:
+// reading changes nothing. So a table may be far larger than memory, as long as what was updated fits.
+// One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/server/row_rule.h"
+#include "muster/server/sharding.h"
+#include "muster/server/table_spec.h"
+
+namespace muster::server {
+
+class Table {
+ public:
+  static Result<Table> make(TableSpec spec, Share share);
+  Table(Table&&) noexcept;
+  Table& operator=(Table&&) noexcept;
+  ~Table();
+
+  const TableSpec& spec() const;
+  // Writes the rows of the ids, one after the other: ids.size() * width values. Code::invalid_argument for an
+  // id that this server does not have.
+  Result<> read(std::span<const std::uint64_t> ids, std::span<float> values) const;
+  // One update of each row; no id comes twice. An error changes nothing.
+  Result<> update(std::span<const std::uint64_t> ids, std::span<const float> gradients,
+                  const UpdateStep& step);
+  // The rows get these values and the optimizer's first state: for parameters whose first values the workers
+  // have made.
+  Result<> assign(std::span<const std::uint64_t> ids, std::span<const float> values);
+  // Forgets the rows that leave after `steps` steps; returns how many.
+  std::size_t evict(std::uint64_t steps);
+
+  // Rows that are kept, and the memory for rows (the index not counted).
+  std::size_t rows() const;
+  std::size_t size_bytes() const;
+  // The ids of the kept rows, ascending.
+  std::vector<std::uint64_t> ids() const;
+  // Values and states as they lie in memory, for files and comparisons; empty when the row is not kept.
+  std::span<const std::byte> row_bytes(std::uint64_t id) const;
+
+ private:
+  class Rows;
+  template <class Index>
+  class RowsWith;
+  explicit Table(std::unique_ptr<Rows> rows);
+
+  std::unique_ptr<Rows> rows_;
+};
+
+}  // namespace muster::server
