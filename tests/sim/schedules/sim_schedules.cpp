@@ -1,5 +1,5 @@
-// ./dev sim: runs simulated schedules (tests/sim/cluster/schedules.h, tests/sim/storage/schedules.h) on all
-// cores, says which seed broke what.
+// ./dev sim: runs simulated schedules (schedules.h in tests/sim/cluster, tests/sim/storage and
+// tests/sim/server) on all cores, says which seed broke what.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +15,7 @@
 
 #include "muster/base/base.h"
 #include "tests/sim/cluster/schedules.h"
+#include "tests/sim/server/schedules.h"
 #include "tests/sim/storage/schedules.h"
 
 namespace muster::sim {
@@ -51,9 +52,18 @@ Outcome run_storage(std::uint64_t seed) {
   return {std::move(result.broken), {result.ended_well, result.was_refused, result.saved}};
 }
 
+Outcome run_servers(std::uint64_t seed) {
+  server::sim::RunResult result = server::sim::run_schedule(seed);
+  return {std::move(result.broken), {result.generations, result.resets, result.sent_again, result.gave_up}};
+}
+
 const Kind kinds[] = {
     {"cluster", {"formed", "ended well", "epochs"}, run_cluster},
     {"storage", {"ended well", "were refused", "points saved"}, run_storage, train::sim::explain},
+    {"servers",
+     {"generations", "times back to a base", "pushes came again", "were nowhere"},
+     run_servers,
+     server::sim::explain},
 };
 
 class Runs {
@@ -119,8 +129,9 @@ int main(int count, char** arguments) {
   app.add_option("--schedules", options.schedules, "how many of each kind")->capture_default_str();
   app.add_option("--seed", options.seed, "of the first; the others count up from it (drawn when absent)");
   app.add_option("--jobs", options.jobs, "threads")->capture_default_str()->check(CLI::Range(1, 1024));
-  app.add_option("--only", options.only, "cluster (processes and network) or storage (recovery points)")
-      ->check(CLI::IsMember({"cluster", "storage"}));
+  app.add_option("--only", options.only,
+                 "cluster (processes and network), storage (recovery points) or servers (parameter servers)")
+      ->check(CLI::IsMember({"cluster", "storage", "servers"}));
   app.add_option("--broken", options.broken_max, "stop after so many that broke a promise")
       ->capture_default_str();
   CLI11_PARSE(app, count, arguments);

@@ -1,0 +1,64 @@
+// Protocol of parameter servers: what workers and servers say to each other. What is pushed and pulled is
+// opaque here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "muster/base/base.h"
+
+namespace muster::server {
+
+// Ids and gradients, ids that are asked for, or rows: the machines hand them on and never look inside.
+using Body = std::shared_ptr<const void>;
+
+// ---- From a worker
+
+// The first word of a connection, and of a generation: this worker begins, or began, the generation at that
+// step.
+struct Hello {
+  std::uint32_t worker = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t begin = 0;
+  friend bool operator==(const Hello&, const Hello&) = default;
+};
+struct Push {
+  std::uint32_t worker = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t step = 0;
+  Body body;
+};
+struct Pull {
+  std::uint32_t worker = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t step = 0;
+  Body body;
+};
+using ToServer = std::variant<Hello, Push, Pull>;
+
+// ---- From a server
+
+// Pushes of this worker before `next` were taken, those before `kept` are on the disk.
+struct Taken {
+  std::uint64_t generation = 0;
+  std::uint64_t next = 0;
+  std::uint64_t kept = 0;
+  bool is_welcome = false;  // the answer to Hello: what was sent before and is missing has to be sent again
+};
+struct Rows {
+  std::uint64_t generation = 0;
+  std::uint64_t step = 0;     // of the pull
+  std::uint64_t applied = 0;  // steps before this one are in the rows; 0 where each push is applied by itself
+  Body body;
+};
+// The worker's generation is over, or it asks for what cannot be.
+struct Refusal {
+  std::uint64_t generation = 0;  // of what is refused
+  std::string reason;
+};
+using ToWorker = std::variant<Taken, Rows, Refusal>;
+
+}  // namespace muster::server

@@ -1,0 +1,208 @@
+#include "muster/server/server_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::server {
+namespace {
+
+// Pulls of one worker that wait: this step's and prefetched ones.
+constexpr std::size_t waiting_per_worker_max = 8;
+
+}  // namespace
+
+ServerMachine::ServerMachine(ServerConfig config)
+    : config_(config), next_(config.worker_num), kept_(config.worker_num) {}
+
+Result<Actions> ServerMachine::restore(const Restored& restored) {
+  base_ = applied_ = begin_ = restored.base;
+  std::fill(next_.begin(), next_.end(), base_);
+  for (const LogRecord& record : restored.log) {
+    if (const auto* generation = std::get_if<GenerationRecord>(&record)) {
+      forget_from(std::max(generation->begin, base_));  // what the base has came after it
+      generation_ = generation->generation;
+      begin_ = generation->begin;
+      continue;
+    }
+    const auto& push = std::get<PushRecord>(record);
+    if (push.step < base_) continue;  // the base has it
+    if (push.worker >= config_.worker_num || push.step != next_[push.worker])
+      return fail(Code::corrupt, fmt::format("the log of pushes has step {} of worker {} out of its order",
+                                             push.step, push.worker));
+    hold(push);
+  }
+  kept_ = next_;
+  apply_again();
+  return take_actions();
+}
+
+Actions ServerMachine::receive(const ToServer& message) {
+  std::visit([this](const auto& each) { receive(each); }, message);
+  return take_actions();
+}
+
+Actions ServerMachine::log_kept(std::uint64_t records) {
+  std::vector<bool> changed(config_.worker_num);
+  const auto end =
+      std::find_if(unkept_.begin(), unkept_.end(), [&](const Unkept& u) { return u.record >= records; });
+  for (auto each = unkept_.begin(); each != end; ++each) {
+    kept_[each->worker] = std::max(kept_[each->worker], each->step + 1);
+    changed[each->worker] = true;
+  }
+  unkept_.erase(unkept_.begin(), end);
+  for (std::uint32_t worker = 0; worker < config_.worker_num; ++worker)
+    if (changed[worker]) tell_taken(worker, false);
+  return take_actions();
+}
+
+void ServerMachine::base_moved(std::uint64_t step) {
+  MUSTER_CHECK(step >= base_, "a base of parameter servers went back");
+  base_ = step;
+  held_.erase(held_.begin(), held_.lower_bound(step));
+}
+
+std::uint64_t ServerMachine::applied() const {
+  return config_.staleness ? applied_ : *std::min_element(next_.begin(), next_.end());
+}
+
+std::vector<Apply> ServerMachine::pushes_before(std::uint64_t step) const {
+  std::vector<Apply> found;
+  std::map<std::uint64_t, Apply> by_order;
+  for (const auto& [held_step, pushes] : held_) {
+    if (held_step >= step) break;
+    Apply whole{.step = held_step, .bodies = {}};
+    for (const Held& push : pushes) {
+      if (!push.is_there) continue;
+      whole.bodies.push_back(push.body);
+      by_order[push.order] = {.step = held_step, .bodies = {push.body}};
+    }
+    if (config_.staleness && whole.bodies.size() == config_.worker_num) found.push_back(std::move(whole));
+  }
+  if (!config_.staleness)
+    for (auto& [order, apply] : by_order) found.push_back(std::move(apply));
+  return found;
+}
+
+template <class Message>
+bool ServerMachine::admits(const Message& message) {
+  if (message.worker >= config_.worker_num)
+    refuse(message,
+           fmt::format("there is no worker {}: MS_WORKER_NUM is {}", message.worker, config_.worker_num));
+  else if (message.generation < generation_)
+    refuse(message, fmt::format("worker {} is of generation {}, which has ended: it is generation {} now",
+                                message.worker, message.generation, generation_));
+  // One of a generation that nobody has said hello for was overtaken by it: it will be sent again.
+  return message.worker < config_.worker_num && message.generation == generation_;
+}
+
+void ServerMachine::receive(const Hello& hello) {
+  if (hello.worker < config_.worker_num && hello.generation > generation_) {
+    if (hello.begin < base_)
+      return refuse(hello,
+                    fmt::format("worker {} goes back to step {}, and the rows are kept from step {} on",
+                                hello.worker, hello.begin, base_));
+    begin_generation(hello.generation, hello.begin);
+  }
+  if (!admits(hello)) return;
+  if (hello.begin != begin_)
+    return refuse(hello, fmt::format("generation {} begins at step {}, but for worker {} at step {}",
+                                     generation_, begin_, hello.worker, hello.begin));
+  tell_taken(hello.worker, true);
+}
+
+void ServerMachine::receive(const Push& push) {
+  if (!admits(push)) return;
+  if (push.step != next_[push.worker])
+    return tell_taken(push.worker, false);  // a repetition, or one too early
+  append(PushRecord{.worker = push.worker, .step = push.step, .body = push.body});
+  hold({.worker = push.worker, .step = push.step, .body = push.body});
+  if (!config_.staleness) actions_.push_back(Apply{.step = push.step, .bodies = {push.body}});
+  apply_complete_steps();
+  answer_waiting();
+}
+
+void ServerMachine::receive(const Pull& pull) {
+  if (!admits(pull)) return;
+  const auto of_worker = [&](const auto& each) { return each.first.first == pull.worker; };
+  if (std::count_if(waiting_.begin(), waiting_.end(), of_worker) >=
+      static_cast<std::ptrdiff_t>(waiting_per_worker_max))
+    return refuse(
+        pull, fmt::format("worker {} has more than {} pulls that wait", pull.worker, waiting_per_worker_max));
+  waiting_[{pull.worker, pull.step}] = pull;
+  answer_waiting();
+}
+
+void ServerMachine::begin_generation(std::uint64_t generation, std::uint64_t begin) {
+  append(GenerationRecord{.generation = generation, .begin = begin});
+  generation_ = generation;
+  begin_ = begin;
+  waiting_.clear();
+  const bool was_applied = forget_from(begin);
+  for (std::uint64_t& kept : kept_) kept = std::min(kept, begin);
+  std::erase_if(unkept_, [&](const Unkept& each) { return each.step >= begin; });
+  if (!was_applied) return;
+  actions_.push_back(Reset{});
+  apply_again();
+}
+
+bool ServerMachine::forget_from(std::uint64_t step) {
+  const bool any_comes_alone = !config_.staleness && held_.lower_bound(step) != held_.end();
+  const bool was_applied = any_comes_alone || applied_ > step;
+  held_.erase(held_.lower_bound(step), held_.end());
+  for (std::uint64_t& next : next_) next = std::min(next, step);
+  return was_applied;
+}
+
+void ServerMachine::hold(const PushRecord& push) {
+  auto& step = held_[push.step];
+  step.resize(config_.worker_num);
+  step[push.worker] = {.body = push.body, .order = taken_++, .is_there = true};
+  ++next_[push.worker];
+}
+
+void ServerMachine::apply_again() {
+  applied_ = base_;
+  if (config_.staleness) return apply_complete_steps();
+  for (Apply& each : pushes_before(~std::uint64_t{0})) actions_.push_back(std::move(each));
+}
+
+void ServerMachine::apply_complete_steps() {
+  if (!config_.staleness) return;
+  const std::uint64_t complete = *std::min_element(next_.begin(), next_.end());
+  for (; applied_ < complete; ++applied_) {
+    Apply apply{.step = applied_, .bodies = {}};
+    for (const Held& push : held_.at(applied_)) apply.bodies.push_back(push.body);
+    actions_.push_back(std::move(apply));
+  }
+}
+
+void ServerMachine::answer_waiting() {
+  std::erase_if(waiting_, [this](const auto& each) {
+    const Pull& pull = each.second;
+    if (!may_answer(pull.step)) return false;
+    actions_.push_back(Answer{.pull = pull, .applied = config_.staleness ? applied_ : 0});
+    return true;
+  });
+}
+
+bool ServerMachine::may_answer(std::uint64_t step) const {
+  return !config_.staleness || step <= applied_ || step - applied_ <= *config_.staleness;
+}
+
+void ServerMachine::append(LogRecord record) {
+  if (const auto* push = std::get_if<PushRecord>(&record))
+    unkept_.push_back({.record = records_, .worker = push->worker, .step = push->step});
+  ++records_;
+  actions_.push_back(Append{std::move(record)});
+}
+
+void ServerMachine::tell_taken(std::uint32_t worker, bool is_welcome) {
+  actions_.push_back(Send{worker, Taken{.generation = generation_,
+                                        .next = next_[worker],
+                                        .kept = kept_[worker],
+                                        .is_welcome = is_welcome}});
+}
+
+}  // namespace muster::server

@@ -1,0 +1,148 @@
+// Server machine: one parameter server's side of the protocol as a pure state machine
+// (docs/adr/0049-parameter-servers.md).
+//
+// It decides what is applied when and which pull is answered; rows, log and connections are its owner's, who
+// carries out the actions in their order. No clock, no threads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "muster/server/protocol.h"
+
+namespace muster::server {
+
+// Steps that a pull may lack; none: pushes are applied as they come, and no pull waits.
+using Staleness = std::optional<std::uint64_t>;
+
+struct ServerConfig {
+  std::uint32_t worker_num = 1;
+  Staleness staleness = 0;
+};
+
+// ---- The log
+
+// A push that was taken.
+struct PushRecord {
+  std::uint32_t worker = 0;
+  std::uint64_t step = 0;
+  Body body;
+};
+// A generation began at a step: pushes of this step and later ones that stand before it do not count.
+struct GenerationRecord {
+  std::uint64_t generation = 0;
+  std::uint64_t begin = 0;
+};
+using LogRecord = std::variant<PushRecord, GenerationRecord>;
+
+// What a server finds when it starts: rows as of a step, and the log since.
+struct Restored {
+  std::uint64_t base = 0;
+  std::vector<LogRecord> log = {};
+};
+
+// ---- Actions
+
+// Write the record behind the log. It need not be on the disk before later actions.
+struct Append {
+  LogRecord record;
+};
+// Update the rows once: with the pushes of all workers, by rank, or (where each counts for itself) with one.
+struct Apply {
+  std::uint64_t step = 0;
+  std::vector<Body> bodies;
+};
+// Put the rows back to the base; what is to be applied on top of it follows.
+struct Reset {};
+// Read the rows that the pull asks for, as they are now, and send them as Rows.
+struct Answer {
+  Pull pull;
+  std::uint64_t applied = 0;
+};
+struct Send {
+  std::uint32_t worker = 0;
+  ToWorker message;
+};
+using Action = std::variant<Append, Apply, Reset, Answer, Send>;
+using Actions = std::vector<Action>;
+
+class ServerMachine {
+ public:
+  explicit ServerMachine(ServerConfig config);
+
+  // Once, before anything else: what the log says. Its rows are at the base; the actions bring them further.
+  // Code::corrupt where the log contradicts itself.
+  Result<Actions> restore(const Restored& restored);
+  // What a worker says; what cannot be is refused.
+  Actions receive(const ToServer& message);
+  // The first `records` appended records, restored ones not counted, are on the disk.
+  Actions log_kept(std::uint64_t records);
+  // The owner has a base with all pushes before this step: no worker will ever go back before it.
+  void base_moved(std::uint64_t step);
+
+  std::uint64_t generation() const { return generation_; }
+  std::uint64_t base() const { return base_; }
+  // Steps before this one are applied; of staleness none: of all workers.
+  std::uint64_t applied() const;
+  std::uint64_t next(std::uint32_t worker) const { return next_[worker]; }
+  // The pushes since the base that come before `step`, in the order in which a base for it applies them.
+  std::vector<Apply> pushes_before(std::uint64_t step) const;
+
+ private:
+  struct Held {
+    Body body;
+    std::uint64_t order = 0;  // of taking
+    bool is_there = false;
+  };
+  struct Unkept {
+    std::uint64_t record = 0;
+    std::uint32_t worker = 0;
+    std::uint64_t step = 0;
+  };
+
+  void receive(const Hello& hello);
+  void receive(const Push& push);
+  void receive(const Pull& pull);
+  // Whether the worker is of this job and of this generation; refuses what it says where it is not.
+  template <class Message>
+  bool admits(const Message& message);
+  void begin_generation(std::uint64_t generation, std::uint64_t begin);
+  // Forgets pushes of this step and later ones; whether one of them may be in the rows.
+  bool forget_from(std::uint64_t step);
+  void hold(const PushRecord& push);
+  void apply_again();
+  void apply_complete_steps();
+  void answer_waiting();
+  bool may_answer(std::uint64_t step) const;
+  void append(LogRecord record);
+  // `message` is a Hello, Push or Pull.
+  template <class Message>
+  void refuse(const Message& message, std::string reason) {
+    actions_.push_back(
+        Send{message.worker, Refusal{.generation = message.generation, .reason = std::move(reason)}});
+  }
+  void tell_taken(std::uint32_t worker, bool is_welcome);
+  Actions take_actions() { return std::exchange(actions_, {}); }
+
+  ServerConfig config_;
+  std::uint64_t generation_ = 0;
+  std::uint64_t begin_ = 0;  // of the generation
+  std::uint64_t base_ = 0;
+  std::uint64_t applied_ = 0;
+  std::vector<std::uint64_t> next_;                  // by worker
+  std::vector<std::uint64_t> kept_;                  // by worker
+  std::map<std::uint64_t, std::vector<Held>> held_;  // by step since the base, by worker
+  std::uint64_t taken_ = 0;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, Pull> waiting_;  // by worker and step
+  std::uint64_t records_ = 0;                                        // appended
+  std::vector<Unkept> unkept_;
+  Actions actions_;
+};
+
+}  // namespace muster::server

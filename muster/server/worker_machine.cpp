@@ -1,0 +1,145 @@
+#include "muster/server/worker_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::server {
+
+WorkerMachine::WorkerMachine(WorkerConfig config) : config_(config), peers_(config.server_num) {}
+
+ToServerMessages WorkerMachine::begin(std::uint64_t generation, std::uint64_t step) {
+  MUSTER_CHECK(generation > generation_, "a generation of parameter servers begins twice");
+  generation_ = generation;
+  begin_ = next_ = step;
+  pulls_.clear();
+  failure_.reset();
+  ToServerMessages messages;
+  for (std::uint32_t server = 0; server < config_.server_num; ++server) {
+    Peer& peer = peers_[server];
+    std::erase_if(peer.unkept, [&](const Push& push) { return push.step >= step; });
+    for (Push& push : peer.unkept) push.generation = generation;
+    peer.kept = std::min(peer.kept, step);
+    const auto hello = retry(server);
+    messages.insert(messages.end(), hello.begin(), hello.end());
+  }
+  return messages;
+}
+
+ToServerMessages WorkerMachine::pull(std::uint64_t step, std::vector<Body> bodies) {
+  MUSTER_CHECK(bodies.size() == config_.server_num, "a pull has one body for each server");
+  PendingPull& pending = pulls_[step];
+  pending = {.bodies = std::move(bodies), .rows = std::vector<std::optional<Rows>>(config_.server_num)};
+  ToServerMessages messages;
+  for (std::uint32_t server = 0; server < config_.server_num; ++server)
+    if (peers_[server].is_welcome)
+      messages.push_back({server, Pull{.worker = config_.worker,
+                                       .generation = generation_,
+                                       .step = step,
+                                       .body = pending.bodies[server]}});
+  return messages;
+}
+
+Push WorkerMachine::push_of(Body body) const {
+  return {.worker = config_.worker, .generation = generation_, .step = next_, .body = std::move(body)};
+}
+
+ToServerMessages WorkerMachine::push(std::vector<Body> bodies) {
+  MUSTER_CHECK(bodies.size() == config_.server_num, "a push has one body for each server");
+  ToServerMessages messages;
+  for (std::uint32_t server = 0; server < config_.server_num; ++server) {
+    Peer& peer = peers_[server];
+    peer.unkept.push_back(push_of(std::move(bodies[server])));
+    if (peer.is_welcome) messages.push_back({server, peer.unkept.back()});
+  }
+  ++next_;
+  return messages;
+}
+
+ToServerMessages WorkerMachine::receive(std::uint32_t server, const ToWorker& message) {
+  if (const auto* refusal = std::get_if<Refusal>(&message)) {
+    if (refusal->generation == generation_) fail_with(Code::refused, refusal->reason);
+    return {};
+  }
+  if (const auto* rows = std::get_if<Rows>(&message)) {
+    const auto pending = pulls_.find(rows->step);
+    if (rows->generation != generation_ || pending == pulls_.end()) return {};
+    auto& place = pending->second.rows[server];
+    if (!place) place = *rows;
+    return {};
+  }
+  const auto& answer = std::get<Taken>(message);
+  return answer.generation == generation_ ? taken(server, answer) : ToServerMessages{};
+}
+
+ToServerMessages WorkerMachine::taken(std::uint32_t server, const Taken& taken) {
+  Peer& peer = peers_[server];
+  peer.kept = std::max(peer.kept, std::min(taken.kept, next_));
+  std::erase_if(peer.unkept, [&](const Push& push) { return push.step < taken.kept; });
+  ToServerMessages messages;
+  if (!taken.is_welcome) return messages;
+  peer.is_welcome = true;
+  send_again(server, taken.next, messages);
+  return messages;
+}
+
+void WorkerMachine::send_again(std::uint32_t server, std::uint64_t next, ToServerMessages& messages) {
+  const Peer& peer = peers_[server];
+  const std::uint64_t first_held = peer.unkept.empty() ? next_ : peer.unkept.front().step;
+  if (next < first_held)
+    return fail_with(Code::peer_lost,
+                     fmt::format("server {} has lost the push of step {} of worker {}, and nobody has "
+                                 "it any more: all go back to their common point",
+                                 server, next, config_.worker));
+  for (const Push& push : peer.unkept)
+    if (push.step >= next) messages.push_back({server, push});
+  for (const auto& [step, pending] : pulls_)
+    if (!pending.rows[server])
+      messages.push_back({server, Pull{.worker = config_.worker,
+                                       .generation = generation_,
+                                       .step = step,
+                                       .body = pending.bodies[server]}});
+}
+
+ToServerMessages WorkerMachine::retry(std::uint32_t server) {
+  peers_[server].is_welcome = false;
+  return {{server, Hello{.worker = config_.worker, .generation = generation_, .begin = begin_}}};
+}
+
+std::optional<std::vector<Rows>> WorkerMachine::take_rows(std::uint64_t step) {
+  const auto pending = pulls_.find(step);
+  if (pending == pulls_.end()) return std::nullopt;
+  std::vector<Rows> rows;
+  for (auto& place : pending->second.rows) {
+    if (!place) return std::nullopt;
+    rows.push_back(*place);
+  }
+  pulls_.erase(pending);
+  return rows;
+}
+
+std::uint64_t WorkerMachine::kept() const {
+  std::uint64_t least = next_;
+  for (const Peer& peer : peers_) least = std::min(least, peer.kept);
+  return least;
+}
+
+bool WorkerMachine::awaits(std::uint32_t server) const {
+  const Peer& peer = peers_[server];
+  return !peer.is_welcome || !peer.unkept.empty() ||
+         std::any_of(pulls_.begin(), pulls_.end(),
+                     [&](const auto& each) { return !each.second.rows[server]; });
+}
+
+std::size_t WorkerMachine::held() const {
+  std::size_t all = 0;
+  for (const Peer& peer : peers_) all += peer.unkept.size();
+  return all;
+}
+
+void WorkerMachine::fail_with(Code code, std::string message) {
+  if (!failure_) failure_ = Error{code, std::move(message)};
+}
+
+}  // namespace muster::server

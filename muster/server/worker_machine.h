@@ -1,0 +1,84 @@
+// Worker machine: one worker's side of the protocol of parameter servers as a pure state machine
+// (docs/adr/0049-parameter-servers.md).
+//
+// It keeps each push until its server has it on the disk, and sends again what a server lacks. Its owner
+// carries out the messages, calls `retry` where a connection was made anew (or an answer is overdue), and
+// waits. No clock, no threads.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/server/protocol.h"
+
+namespace muster::server {
+
+struct WorkerConfig {
+  std::uint32_t worker = 0;
+  std::uint32_t server_num = 1;
+};
+
+struct ToServerMessage {
+  std::uint32_t server = 0;
+  ToServer message;
+};
+using ToServerMessages = std::vector<ToServerMessage>;
+
+class WorkerMachine {
+ public:
+  explicit WorkerMachine(WorkerConfig config);
+
+  // All workers begin a generation at this step: pushes of it and of later steps are forgotten, pulls too.
+  ToServerMessages begin(std::uint64_t generation, std::uint64_t step);
+  // One body for each server, in order. A step is pulled before it is pushed, and pushed once.
+  ToServerMessages pull(std::uint64_t step, std::vector<Body> bodies);
+  ToServerMessages push(std::vector<Body> bodies);
+  ToServerMessages receive(std::uint32_t server, const ToWorker& message);
+  // Says hello to the server again; its answer brings what it lacks.
+  ToServerMessages retry(std::uint32_t server);
+
+  // The rows of a step from all servers, once all have come; only once.
+  std::optional<std::vector<Rows>> take_rows(std::uint64_t step);
+  // The step of the next push.
+  std::uint64_t next() const { return next_; }
+  // Every server has the pushes before this step on its disk.
+  std::uint64_t kept() const;
+  // Whether an answer of this server is awaited.
+  bool awaits(std::uint32_t server) const;
+  // Why this generation cannot go on: refused, or a server wants a push that this worker does not have.
+  const std::optional<Error>& failure() const { return failure_; }
+
+  std::uint64_t generation() const { return generation_; }
+  // Pushes that are held for servers.
+  std::size_t held() const;
+
+ private:
+  struct Peer {
+    std::deque<Push> unkept;  // in the order of their steps, which follow each other
+    std::uint64_t kept = 0;
+    bool is_welcome = false;  // it has answered the last hello
+  };
+  struct PendingPull {
+    std::vector<Body> bodies;
+    std::vector<std::optional<Rows>> rows;  // by server
+  };
+
+  ToServerMessages taken(std::uint32_t server, const Taken& taken);
+  void send_again(std::uint32_t server, std::uint64_t next, ToServerMessages& messages);
+  void fail_with(Code code, std::string message);
+  Push push_of(Body body) const;
+
+  WorkerConfig config_;
+  std::uint64_t generation_ = 0;
+  std::uint64_t begin_ = 0;
+  std::uint64_t next_ = 0;
+  std::vector<Peer> peers_;
+  std::map<std::uint64_t, PendingPull> pulls_;  // by step
+  std::optional<Error> failure_;
+};
+
+}  // namespace muster::server

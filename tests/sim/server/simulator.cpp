@@ -1,0 +1,473 @@
+#include "tests/sim/server/simulator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <queue>
+
+#include "muster/server/worker_machine.h"
+#include "tests/sim/server/rows.h"
+
+namespace muster::server::sim {
+namespace {
+
+using Time = std::uint64_t;
+constexpr Time retry_time = 60;
+constexpr Time upkeep_time = 25;  // a server's disk, and its base
+constexpr Time time_max = 200'000;
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed, hash_text("servers run")) {}
+  std::uint64_t below(std::uint64_t bound) { return random_.below(count_++, bound); }
+
+ private:
+  RandomStream random_;
+  std::uint64_t count_ = 0;
+};
+
+struct Disk {
+  explicit Disk(const Plan& plan) : base_rows(plan) {}
+  std::vector<LogRecord> log = {};
+  std::size_t synced = 0;
+  std::uint64_t base = 0;
+  RowTable base_rows;
+};
+
+struct Server {
+  Server(const Plan& plan) : disk(plan), rows(plan) {}
+  Disk disk;
+  std::optional<ServerMachine> machine = {};
+  RowTable rows;
+  std::uint64_t incarnation = 0;
+  std::uint64_t appended = 0;
+};
+
+struct Worker {
+  std::optional<WorkerMachine> machine = {};
+  std::uint64_t incarnation = 0;
+  std::uint64_t pulled = 0;              // steps before this one were asked for
+  std::vector<std::uint64_t> states;     // before each step, as far as it has come
+  std::set<std::uint64_t> points = {0};  // steps
+  std::vector<Contents> pushed;          // by step
+  std::uint64_t position() const { return states.size() - 1; }
+};
+
+class Simulation {
+ public:
+  Simulation(const Plan& plan, bool traces)
+      : plan_(plan),
+        traces_(traces),
+        script_(plan_),
+        draw_(plan.seed),
+        servers_(plan.server_num, Server(plan_)),
+        workers_(plan.worker_num) {}
+
+  RunResult run();
+
+ private:
+  // ---- Time
+  void at(Time delay, std::function<void()> act) {
+    events_.push({now_ + delay, events_made_++, std::move(act)});
+  }
+  struct Event {
+    Time when;
+    std::uint64_t order;
+    std::function<void()> act;
+    bool operator<(const Event& other) const {
+      return std::pair(other.when, other.order) < std::pair(when, order);
+    }
+  };
+
+  // ---- Network
+  void send(std::uint32_t worker, const ToServerMessages& messages);
+  void send(std::uint32_t server, std::uint32_t worker, const ToWorker& message);
+  void deliver(const std::function<void()>& act);
+
+  // ---- Servers
+  void start_server(std::uint32_t server);
+  void stop_server(std::uint32_t server, bool loses_host);
+  void do_all(std::uint32_t server, const Actions& actions);
+  void act(std::uint32_t server, const Append& append);
+  void act(std::uint32_t server, const Apply& apply);
+  void act(std::uint32_t server, const Reset& reset);
+  void act(std::uint32_t server, const Answer& answer);
+  void act(std::uint32_t server, const Send& send);
+  void keep_up(std::uint32_t server, std::uint64_t incarnation);
+  void move_base(std::uint32_t server);
+
+  // ---- Workers
+  void start_worker(std::uint32_t worker);
+  void stop_worker(std::uint32_t worker);
+  void retry(std::uint32_t worker, std::uint64_t incarnation);
+  void go_on(std::uint32_t worker);
+  void ask(std::uint32_t worker, std::uint64_t step);
+  void use(std::uint32_t worker, const std::vector<Rows>& rows);
+  void keep_points(std::uint32_t worker);
+  bool is_done(const Worker& worker) const;
+
+  // ---- The job
+  void begin_generation(std::uint64_t step);
+  std::uint64_t step_of_survivors();
+  void fail(const Fault& fault);
+  void check_end();
+  void broke(const std::string& promise) {
+    trace("broken: " + promise);
+    result_.broken.push_back(promise);
+  }
+  void trace(const std::string& what) {
+    if (traces_) result_.trace.push_back(fmt::format("{:6} {}", now_, what));
+  }
+
+  const Plan plan_;
+  const bool traces_;
+  Script script_;
+  Draw draw_;
+  Time now_ = 0;
+  std::uint64_t events_made_ = 0;
+  std::priority_queue<Event> events_;
+  std::vector<Server> servers_;
+  std::vector<Worker> workers_;
+  std::uint64_t generation_ = 0;
+  std::uint64_t common_ = 0;  // the newest point that all workers have
+  RunResult result_;
+};
+
+// ---- Network
+
+void Simulation::deliver(const std::function<void()>& act) {
+  if (draw_.below(100) < plan_.lost_of_100) return;
+  const std::uint64_t copies = draw_.below(100) < plan_.doubled_of_100 ? 2 : 1;
+  for (std::uint64_t i = 0; i < copies; ++i) at(1 + draw_.below(plan_.delay_max), act);
+}
+
+// What a worker's earlier process has sent still comes, as from one that was only stopped.
+void Simulation::send(std::uint32_t worker, const ToServerMessages& messages) {
+  for (const ToServerMessage& message : messages) {
+    const std::uint64_t incarnation = servers_[message.server].incarnation;
+    deliver([this, worker, message, incarnation] {
+      Server& server = servers_[message.server];
+      if (!server.machine || server.incarnation != incarnation) return;
+      if (const auto* push = std::get_if<Push>(&message.message))
+        result_.sent_again += push->step < server.machine->next(worker);
+      do_all(message.server, server.machine->receive(message.message));
+    });
+  }
+}
+
+void Simulation::send(std::uint32_t server, std::uint32_t worker, const ToWorker& message) {
+  const std::uint64_t incarnation = workers_[worker].incarnation;
+  deliver([this, server, worker, message, incarnation] {
+    Worker& to = workers_[worker];
+    if (!to.machine || to.incarnation != incarnation) return;
+    send(worker, to.machine->receive(server, message));
+    go_on(worker);
+  });
+}
+
+// ---- Servers
+
+void Simulation::start_server(std::uint32_t index) {
+  Server& server = servers_[index];
+  trace(
+      fmt::format("server {} starts, base {}, {} records", index, server.disk.base, server.disk.log.size()));
+  server.machine.emplace(ServerConfig{.worker_num = plan_.worker_num, .staleness = plan_.staleness});
+  server.rows = server.disk.base_rows;
+  server.disk.synced = server.disk.log.size();
+  server.appended = 0;
+  auto actions = server.machine->restore({.base = server.disk.base, .log = server.disk.log});
+  if (!actions) return broke(actions.error().message);
+  do_all(index, *actions);
+  const std::uint64_t incarnation = ++server.incarnation;
+  at(upkeep_time, [this, index, incarnation] { keep_up(index, incarnation); });
+}
+
+void Simulation::stop_server(std::uint32_t index, bool loses_host) {
+  Server& server = servers_[index];
+  if (!server.machine) return;
+  trace(fmt::format("server {} {}", index, loses_host ? "loses its host" : "is killed"));
+  server.machine.reset();
+  Disk& disk = server.disk;
+  if (loses_host) disk.log.resize(disk.synced + draw_.below(disk.log.size() - disk.synced + 1));
+  at(1 + draw_.below(150), [this, index] { start_server(index); });
+}
+
+void Simulation::do_all(std::uint32_t server, const Actions& actions) {
+  for (const Action& action : actions) std::visit([&](const auto& each) { act(server, each); }, action);
+}
+
+void Simulation::act(std::uint32_t server, const Append& append) {
+  servers_[server].disk.log.push_back(append.record);
+  ++servers_[server].appended;
+}
+
+const PushBody* push_in(const Body& body) { return static_cast<const PushBody*>(body.get()); }
+
+void apply_to(RowTable& rows, const Apply& apply) {
+  std::vector<const PushBody*> pushes;
+  for (const Body& body : apply.bodies) pushes.push_back(push_in(body));
+  rows.apply(apply.step, pushes);
+}
+
+void Simulation::act(std::uint32_t server, const Apply& apply) {
+  RowTable& rows = servers_[server].rows;
+  trace(fmt::format("server {} applies step {}", server, apply.step));
+  apply_to(rows, apply);
+  if (!rows.fault().empty()) broke(fmt::format("once: server {}: {}", server, rows.fault()));
+}
+
+void Simulation::act(std::uint32_t server, const Reset&) {
+  trace(fmt::format("server {} goes back to its base {}", server, servers_[server].disk.base));
+  servers_[server].rows = servers_[server].disk.base_rows;
+  ++result_.resets;
+}
+
+void Simulation::act(std::uint32_t index, const Answer& answer) {
+  const Server& server = servers_[index];
+  if (plan_.staleness && answer.applied != server.rows.applied())
+    broke(fmt::format("truth: server {} says {} steps are applied, {} are", index, answer.applied,
+                      server.rows.applied()));
+  auto values = std::make_shared<RowsBody>();
+  for (const std::uint64_t row : *static_cast<const std::set<std::uint64_t>*>(answer.pull.body.get()))
+    values->values[row] = server.rows.value(row);
+  send(index, answer.pull.worker,
+       Rows{.generation = answer.pull.generation,
+            .step = answer.pull.step,
+            .applied = answer.applied,
+            .body = values});
+}
+
+void Simulation::act(std::uint32_t server, const Send& message) {
+  send(server, message.worker, message.message);
+}
+
+void Simulation::keep_up(std::uint32_t index, std::uint64_t incarnation) {
+  Server& server = servers_[index];
+  if (!server.machine || server.incarnation != incarnation) return;
+  at(upkeep_time, [this, index, incarnation] { keep_up(index, incarnation); });
+  if (draw_.below(2) == 0) {
+    server.disk.synced = server.disk.log.size();
+    do_all(index, server.machine->log_kept(server.appended));
+  }
+  if (draw_.below(2) == 0) move_base(index);
+}
+
+void Simulation::move_base(std::uint32_t index) {
+  Server& server = servers_[index];
+  if (common_ <= server.machine->base()) return;
+  for (const Apply& apply : server.machine->pushes_before(common_)) apply_to(server.disk.base_rows, apply);
+  if (plan_.staleness && server.disk.base_rows.applied() != common_)
+    broke(fmt::format("points: server {} lacks pushes before the common point {}", index, common_));
+  server.disk.base = common_;
+  server.machine->base_moved(common_);
+  if (draw_.below(2) == 0) return;  // the log is written anew later
+  std::erase_if(server.disk.log, [this](const LogRecord& record) {
+    const auto* push = std::get_if<PushRecord>(&record);
+    return push != nullptr && push->step < common_;
+  });
+  server.disk.synced = server.disk.log.size();
+  do_all(index, server.machine->log_kept(server.appended));
+}
+
+// ---- Workers
+
+void Simulation::start_worker(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  worker.machine.emplace(WorkerConfig{.worker = index, .server_num = plan_.server_num});
+  const std::uint64_t incarnation = ++worker.incarnation;
+  at(1 + draw_.below(retry_time), [this, index, incarnation] { retry(index, incarnation); });
+}
+
+void Simulation::stop_worker(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  if (!worker.machine) return;
+  trace(fmt::format("worker {} is killed at step {}", index, worker.position()));
+  worker.machine.reset();
+  at(1 + draw_.below(150), [this, index] {
+    const std::uint64_t step = step_of_survivors();
+    start_worker(index);
+    begin_generation(step);
+  });
+}
+
+void Simulation::retry(std::uint32_t index, std::uint64_t incarnation) {
+  Worker& worker = workers_[index];
+  if (!worker.machine || worker.incarnation != incarnation) return;
+  at(retry_time + draw_.below(retry_time), [this, index, incarnation] { retry(index, incarnation); });
+  if (worker.machine->generation() == 0) return;
+  for (std::uint32_t server = 0; server < plan_.server_num; ++server)
+    if (worker.machine->awaits(server)) send(index, worker.machine->retry(server));
+}
+
+void Simulation::go_on(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  if (worker.machine->failure()) {
+    const Error failure = *worker.machine->failure();
+    if (worker.machine->generation() != generation_) return;  // it will hear of the next one
+    if (failure.code != Code::peer_lost) return broke(fmt::format("refused: {}", failure.message));
+    ++result_.gave_up;
+    return begin_generation(common_);
+  }
+  keep_points(index);
+  if (worker.machine->generation() == 0 || worker.position() == plan_.steps) return;
+  if (worker.pulled <= worker.position()) ask(index, worker.position());
+  if (worker.pulled == worker.position() + 1 && worker.pulled < plan_.steps && draw_.below(3) == 0)
+    ask(index, worker.pulled);  // ahead of time
+  if (const auto rows = worker.machine->take_rows(worker.position())) {
+    use(index, *rows);
+    go_on(index);
+  }
+}
+
+void Simulation::ask(std::uint32_t index, std::uint64_t step) {
+  Worker& worker = workers_[index];
+  worker.pulled = step + 1;
+  std::vector<std::set<std::uint64_t>> asked(plan_.server_num);
+  for (const std::uint64_t row : script_.rows(index, step)) asked[script_.owner(row)].insert(row);
+  std::vector<Body> bodies;
+  for (auto& rows : asked) bodies.push_back(std::make_shared<std::set<std::uint64_t>>(std::move(rows)));
+  send(index, worker.machine->pull(step, std::move(bodies)));
+}
+
+void Simulation::use(std::uint32_t index, const std::vector<Rows>& all) {
+  Worker& worker = workers_[index];
+  const std::uint64_t step = worker.position();
+  Contents values;
+  for (const Rows& rows : all) {
+    if (plan_.staleness && rows.applied + *plan_.staleness < step)
+      broke(fmt::format("staleness: step {} of worker {} got rows of step {}", step, index, rows.applied));
+    if (plan_.staleness == Staleness(0) && rows.applied != step)
+      broke(fmt::format("synchronous: step {} of worker {} got rows of step {}", step, index, rows.applied));
+    for (const auto& value : static_cast<const RowsBody*>(rows.body.get())->values) values.insert(value);
+  }
+  const Contents contents = script_.contents(index, step, worker.states.back(), values);
+  worker.pushed.resize(step);
+  worker.pushed.push_back(contents);
+  worker.states.push_back(script_.next_state(worker.states.back(), values));
+  std::vector<PushBody> parts(plan_.server_num, PushBody{.worker = index, .step = step, .contents = {}});
+  for (const auto& content : contents) parts[script_.owner(content.first)].contents.insert(content);
+  std::vector<Body> bodies;
+  for (PushBody& part : parts) bodies.push_back(std::make_shared<PushBody>(std::move(part)));
+  trace(fmt::format("worker {} pushes step {} in generation {}", index, step, worker.machine->generation()));
+  send(index, worker.machine->push(std::move(bodies)));
+}
+
+// A point counts once every server has kept the pushes before it.
+void Simulation::keep_points(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  if (worker.machine->generation() != generation_) return;
+  const std::uint64_t kept = std::min(worker.machine->kept(), worker.position());
+  worker.points.insert(kept / plan_.point_every * plan_.point_every);
+  std::uint64_t least = plan_.steps;
+  for (const Worker& each : workers_) least = std::min(least, *each.points.rbegin());
+  if (least > common_) trace(fmt::format("all have a point of step {}", least));
+  common_ = std::max(common_, least);
+}
+
+bool Simulation::is_done(const Worker& worker) const {
+  return worker.machine && worker.machine->generation() == generation_ && worker.position() == plan_.steps &&
+         worker.machine->kept() == plan_.steps;
+}
+
+// ---- The job
+
+// Where those who live may go on together: not behind what a lost worker is known to have pushed.
+std::uint64_t Simulation::step_of_survivors() {
+  std::uint64_t step = plan_.steps;
+  bool anybody = false;
+  for (const Worker& worker : workers_) {
+    const bool lives = worker.machine && worker.machine->generation() > 0;
+    anybody = anybody || lives;
+    const std::uint64_t less = lives ? 0 : draw_.below(2);
+    step = std::min(step, worker.position() - std::min(less, worker.position()));
+  }
+  return anybody ? std::max(step, common_) : common_;
+}
+
+void Simulation::begin_generation(std::uint64_t step) {
+  const std::uint64_t generation = ++generation_;
+  ++result_.generations;
+  trace(fmt::format("generation {} begins at step {}", generation, step));
+  for (Worker& worker : workers_) worker.points.erase(worker.points.upper_bound(step), worker.points.end());
+  for (std::uint32_t index = 0; index < plan_.worker_num; ++index) {
+    const std::uint64_t incarnation = workers_[index].incarnation;
+    at(draw_.below(40), [this, index, incarnation, generation, step] {
+      Worker& worker = workers_[index];
+      if (!worker.machine || worker.incarnation != incarnation || generation != generation_) return;
+      worker.states.resize(step + 1);
+      worker.pulled = step;
+      send(index, worker.machine->begin(generation, step));
+      go_on(index);
+    });
+  }
+}
+
+void Simulation::fail(const Fault& fault) {
+  const auto server = static_cast<std::uint32_t>(fault.what % plan_.server_num);
+  switch (fault.kind) {
+    case FaultKind::kills_server:
+    case FaultKind::loses_server_host:
+      return stop_server(server, fault.kind == FaultKind::loses_server_host);
+    case FaultKind::kills_worker:
+      return stop_worker(static_cast<std::uint32_t>(fault.what % plan_.worker_num));
+    case FaultKind::kills_all:
+    case FaultKind::loses_all_hosts:
+      for (std::uint32_t i = 0; i < plan_.server_num; ++i)
+        stop_server(i, fault.kind == FaultKind::loses_all_hosts);
+      for (std::uint32_t i = 0; i < plan_.worker_num; ++i) stop_worker(i);
+  }
+}
+
+// What all workers have pushed last, applied once each and in order, is what the servers have.
+void Simulation::check_end() {
+  RowTable expected(plan_);
+  for (std::uint64_t step = 0; step < plan_.steps; ++step) {
+    std::vector<PushBody> pushes;
+    for (std::uint32_t worker = 0; worker < plan_.worker_num; ++worker)
+      pushes.push_back({worker, step, workers_[worker].pushed[step]});
+    std::vector<const PushBody*> all;
+    for (const PushBody& push : pushes) all.push_back(&push);
+    if (plan_.staleness)
+      expected.apply(step, all);
+    else
+      for (const PushBody* push : all) expected.apply(step, {push});
+  }
+  if (plan_.staleness == Staleness(0) && expected.values() != undisturbed(plan_).values())
+    broke("bits: the workers have pushed something else than in an undisturbed run");
+  for (std::uint64_t row = 0; row < row_num; ++row)
+    if (servers_[script_.owner(row)].rows.value(row) != expected.value(row))
+      broke(fmt::format("lost or doubled: row {} is not what was pushed to it", row));
+}
+
+RunResult Simulation::run() {
+  for (std::uint32_t index = 0; index < plan_.worker_num; ++index)
+    workers_[index].states = {script_.first_state(index)};
+  for (std::uint32_t index = 0; index < plan_.server_num; ++index) start_server(index);
+  for (std::uint32_t index = 0; index < plan_.worker_num; ++index) start_worker(index);
+  begin_generation(0);
+  for (const Fault& fault : plan_.faults) at(fault.when, [this, fault] { fail(fault); });
+  const auto all_done = [this] {
+    return std::all_of(workers_.begin(), workers_.end(),
+                       [this](const Worker& each) { return is_done(each); }) &&
+           std::all_of(servers_.begin(), servers_.end(),
+                       [](const Server& each) { return each.machine.has_value(); });
+  };
+  while (!events_.empty() && result_.broken.empty() && !all_done()) {
+    const Event event = events_.top();
+    events_.pop();
+    now_ = event.when;
+    if (now_ > time_max) broke("end: the job stands still");
+    event.act();
+  }
+  if (result_.broken.empty()) check_end();
+  return std::move(result_);
+}
+
+}  // namespace
+
+RunResult run(const Plan& plan, bool traces) { return Simulation(plan, traces).run(); }
+
+}  // namespace muster::server::sim
