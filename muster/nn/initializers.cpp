@@ -189,6 +189,74 @@ Initializer orthogonal(double gain) {
   };
 }
 
+namespace {
+
+double fan_of(const FanSizes& fan, FanMode mode) {
+  if (mode == FanMode::average) return (fan.in + fan.out) / 2;
+  return mode == FanMode::in ? fan.in : fan.out;
+}
+
+// The deviation of a normal distribution that is cut off at two of its deviations.
+constexpr double truncated_deviation = 0.87962566103423978;
+
+// The rows of a column that stay 0: those with the least numbers of a stream.
+std::vector<std::uint64_t> rows_of_zeros(const RandomStream& stream, std::uint64_t rows,
+                                         std::uint64_t columns, std::uint64_t column, std::uint64_t count) {
+  const std::uint64_t behind_the_values = rows * columns;
+  std::vector<std::pair<double, std::uint64_t>> order(rows);
+  for (std::uint64_t row = 0; row < rows; ++row)
+    order[row] = {stream.uniform(behind_the_values + row * columns + column), row};
+  std::ranges::sort(order);
+  std::vector<std::uint64_t> chosen(std::min(count, rows));
+  for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = order[i].second;
+  return chosen;
+}
+
+}  // namespace
+
+Initializer variance_scaling(VarianceScalingOptions options) {
+  return [=](const Tensor& out, const RandomStream& stream) {
+    const double fan = std::max(1.0, fan_of(fan_sizes(out.shape()), options.mode));
+    const double deviation = std::sqrt(options.scale / fan);
+    if (options.distribution == Distribution::uniform)
+      return write_uniform(out, stream, std::sqrt(3.0) * deviation);
+    if (options.distribution == Distribution::untruncated_normal)
+      return write_normal(out, stream, deviation, 0);
+    const double sigma = deviation / truncated_deviation;
+    truncated_normal({.sigma = sigma, .a = -2 * sigma, .b = 2 * sigma})(out, stream);
+  };
+}
+
+Initializer sparse(double sparsity, double sigma) {
+  return [=](const Tensor& out, const RandomStream& stream) {
+    MUSTER_CHECK(out.shape().rank() == 2, "the sparse initializer fills matrices");
+    const auto rows = static_cast<std::uint64_t>(out.shape()[0]);
+    const auto columns = static_cast<std::uint64_t>(out.shape()[1]);
+    const auto count = static_cast<std::uint64_t>(std::ceil(sparsity * static_cast<double>(rows)));
+    std::vector<bool> is_zero(rows * columns);
+    for (std::uint64_t column = 0; column < columns; ++column)
+      for (const std::uint64_t row : rows_of_zeros(stream, rows, columns, column, count))
+        is_zero[row * columns + column] = true;
+    write(out, [&](std::uint64_t i) { return is_zero[i] ? 0.0 : sigma * stream.normal(i); });
+  };
+}
+
+Initializer dirac(std::int64_t groups) {
+  return [=](const Tensor& out, const RandomStream&) {
+    const Shape& shape = out.shape();
+    MUSTER_CHECK(shape.rank() >= 3 && shape[0] % groups == 0, "the caller checks the shape of dirac");
+    const std::int64_t channels = shape[0] / groups;
+    write(out, [&](std::uint64_t i) {
+      auto place = static_cast<std::int64_t>(i);
+      for (std::size_t axis = shape.rank() - 1; axis >= 2; --axis) {
+        if (place % shape[axis] != shape[axis] / 2) return 0.0;
+        place /= shape[axis];
+      }
+      return place / shape[1] % channels == place % shape[1] ? 1.0 : 0.0;
+    });
+  };
+}
+
 std::optional<Nonlinearity> nonlinearity_from(std::string_view name) {
   if (name == "tanh") return Nonlinearity::tanh;
   if (name == "relu") return Nonlinearity::relu;
@@ -199,11 +267,25 @@ std::optional<Nonlinearity> nonlinearity_from(std::string_view name) {
   return std::nullopt;
 }
 
+namespace {
+
+// "2 axes", "2 axes at least", "3 to 5 axes"
+std::string axes_of(const InitializerKind& kind) {
+  if (kind.rank_min == kind.rank_max) return fmt::format("{} axes", kind.rank_min);
+  if (kind.rank_max == InitializerKind{}.rank_max) return fmt::format("{} axes at least", kind.rank_min);
+  return fmt::format("{} to {} axes", kind.rank_min, kind.rank_max);
+}
+
+}  // namespace
+
 Result<> require_fitting(const InitializerKind& kind, const Shape& shape) {
-  if (shape.rank() >= kind.rank_min && shape.rank() <= kind.rank_max) return {};
-  return fail(Code::invalid_argument,
-              fmt::format("{}: a shape with {} axes{} is needed, not {}", kind.name, kind.rank_min,
-                          kind.rank_min == kind.rank_max ? "" : " at least", muster::to_string(shape)));
+  if (shape.rank() < kind.rank_min || shape.rank() > kind.rank_max)
+    return fail(Code::invalid_argument,
+                fmt::format("{}: a shape with {} is needed, not {}", kind.name, axes_of(kind),
+                            muster::to_string(shape)));
+  if (kind.groups == 1 || shape[0] % kind.groups == 0) return {};
+  return fail(Code::invalid_argument, fmt::format("{}: the {} output channels of {} are not {} equal groups",
+                                                  kind.name, shape[0], muster::to_string(shape), kind.groups));
 }
 
 Result<InitializerKind> initializer_kind_named(std::string_view name) {
@@ -221,10 +303,12 @@ Result<InitializerKind> initializer_kind_named(std::string_view name) {
   if (plain == "henormal") return InitializerKind{"he_normal", he_normal(), 2};
   if (plain == "identity") return InitializerKind{"identity", identity(), 2, 2};
   if (plain == "orthogonal") return InitializerKind{"orthogonal", orthogonal(), 2};
+  if (plain == "dirac") return InitializerKind{"dirac", dirac(), 3, 5};
+  if (plain == "variancescaling") return InitializerKind{"variance_scaling", variance_scaling(), 2};
   return fail(Code::not_provided,
               fmt::format("there is no initializer '{}': choose 'zeros', 'ones', 'normal', 'uniform', "
                           "'truncated_normal', 'xavier_uniform', 'xavier_normal', 'he_uniform', 'he_normal', "
-                          "'identity' or 'orthogonal'",
+                          "'identity', 'orthogonal', 'dirac' or 'variance_scaling'",
                           name));
 }
 

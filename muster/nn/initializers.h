@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -51,18 +52,34 @@ Initializer identity();
 // length `gain`. Saxe et al., ICLR 2014. Of two axes at least.
 Initializer orthogonal(double gain = 1.0);
 
+enum class Distribution { uniform, truncated_normal, untruncated_normal };
+enum class FanMode { in, out, average };
+struct VarianceScalingOptions {
+  double scale = 1.0;
+  FanMode mode = FanMode::in;
+  Distribution distribution = Distribution::truncated_normal;
+};
+// Of variance scale / fan: uniform, normal, or normal and at most two deviations of the uncut normal.
+Initializer variance_scaling(VarianceScalingOptions options = {});
+// Normal, but for the part `sparsity` of each column, rounded up, which is 0. Of two axes.
+Initializer sparse(double sparsity, double sigma = 0.01);
+// Of weights (out, in, kernel...) of three to five axes: 1 in the middle of the kernel from each input channel
+// to the output channel of its number in each of `groups` parts, else 0. `groups` divides `out`.
+Initializer dirac(std::int64_t groups = 1);
+
 // An initializer with the axes that it needs; the caller checks before it makes a parameter.
 struct InitializerKind {
   std::string_view name;
   Initializer fill;
   std::size_t rank_min = 0;
   std::size_t rank_max = 16;
+  std::int64_t groups = 1;  // must divide the first axis
 };
 // "xavier_uniform: a shape with 2 axes at least is needed, not (3,)"
 Result<> require_fitting(const InitializerKind& kind, const Shape& shape);
 
 // "zeros", "ones", "normal", "uniform", "truncated_normal", "xavier_uniform", "xavier_normal", "he_uniform",
-// "he_normal", "identity", "orthogonal", with the defaults above; capitals and underscores do not matter.
+// "he_normal", "identity", "orthogonal", "dirac", "variance_scaling", with the defaults above; capitals and underscores do not matter.
 Result<InitializerKind> initializer_kind_named(std::string_view name);
 Result<Initializer> initializer_named(std::string_view name);
 

@@ -3,6 +3,7 @@
 import functools
 import time
 from collections import OrderedDict
+from collections.abc import MutableMapping
 
 import muster
 from mindspore import _cell_state, _device, _names
@@ -219,6 +220,36 @@ def get_buffer(self, target):
     return getattr(self.get_sub_cell(path), name)
 
 
+class _OwnParameters(MutableMapping):
+    """The parameters of a cell alone, by the names of its attributes: what is written reaches the cell."""
+
+    def __init__(self, cell):
+        self._cell = cell
+
+    def _found(self) -> dict:
+        return dict(self._cell.parameters_and_names(expand=False))
+
+    def __getitem__(self, name):
+        return self._found()[name]
+
+    def __setitem__(self, name, parameter) -> None:
+        setattr(self._cell, name, parameter)
+
+    def __delitem__(self, name) -> None:
+        if name not in self:
+            raise KeyError(name)
+        delattr(self._cell, name)
+
+    def __iter__(self):
+        return iter(self._found())
+
+    def __len__(self) -> int:
+        return len(self._found())
+
+    def __repr__(self) -> str:
+        return repr(self._found())
+
+
 def get_sub_cell(self, target):
     """The cell at a path, as 'block.0.fc'; this one for ''."""
     cell = self
@@ -318,6 +349,7 @@ _MEMBERS = {
     "get_buffer": get_buffer,
     "get_sub_cell": get_sub_cell,
     "get_parameter": get_parameter,
+    "_params": property(_OwnParameters),
     "flatten_weights": _flatten_weights,
     **{name: _kept(name, make) for name, make in _KEPT.items()},
     "generate_scope": generate_scope,
@@ -337,6 +369,7 @@ _MEMBERS = {
     "set_auto_parallel": _unchanging("set_auto_parallel", "networks are divided by place()"),
     "enable_backward_hook": property(lambda self: "_hooks" in self.__dict__),
     "set_param_fl": _refused("set_param_fl"),
+    "get_func_graph_proto": _refused("get_func_graph_proto"),
     "shard": _refused("shard"),
     "bprop_debug": property(lambda self: False, lambda self, value: None),
     "requires_grad": property(_requires_grad, _set_requires_grad),

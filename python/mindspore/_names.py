@@ -18,6 +18,7 @@ _OLDER_PATHS = {
     "mindspore.common.api": "mindspore.common",
     "mindspore.common.seed": "mindspore.common",
     "mindspore.common.tensor": "mindspore.common",
+    "mindspore.common.jit_config": "mindspore.common",
     "mindspore.communication.management": "mindspore.communication",
     "mindspore.nn.cell": "mindspore.nn",
     "mindspore.nn.dynamic_lr": "mindspore.nn",
@@ -27,6 +28,7 @@ _OLDER_PATHS = {
         for part in (
             *("activation", "basic", "combined", "container", "conv", "embedding", "image", "math"),
             *("normalization", "padding", "pooling", "rnn_cells", "rnns", "transformer"),
+            *("channel_shuffle", "timedistributed"),
         )
     },
     "mindspore.nn.learning_rate_schedule": "mindspore.nn",
@@ -95,6 +97,23 @@ _OLDER_PATHS = {
     "mindspore.train.callback._callback": "mindspore.train.callback",
     "mindspore.train.callback._loss_monitor": "mindspore.train.callback",
     "mindspore.train.callback._time_monitor": "mindspore.train.callback",
+    **{
+        f"mindspore.train.callback.{part}": "mindspore.train.callback"
+        for part in (
+            *("_backup_and_restore", "_checkpoint", "_early_stop", "_history", "_lambda_callback"),
+            *("_lr_scheduler_callback", "_reduce_lr_on_plateau"),
+        )
+    },
+    **{
+        f"mindspore.train.metrics.{part}": "mindspore.train.metrics"
+        for part in (
+            *("accuracy", "bleu_score", "confusion_matrix", "cosine_similarity", "dice", "error", "fbeta"),
+            *("hausdorff_distance", "loss", "mean_surface_distance", "metric", "occlusion_sensitivity"),
+            *("perplexity", "precision", "recall", "roc", "root_mean_square_surface_distance", "topk"),
+        )
+    },
+    "mindspore.mindrecord.filereader": "mindspore.mindrecord",
+    "mindspore.mindrecord.filewriter": "mindspore.mindrecord",
     "mindspore.train.loss_scale_manager": "mindspore.amp",
     "mindspore.train.summary": "mindspore.train",
     "mindspore.train.summary.summary_record": "mindspore.train",

@@ -2,6 +2,7 @@
 
 import muster
 from mindspore.common.parameter import ParameterTuple
+from muster import _attributes
 
 Optimizer = muster.nn.Optimizer
 _updated = Optimizer.parameters
@@ -25,9 +26,9 @@ def get_lr_parameter(self, param):
 
 def get_weight_decay(self):
     """The weight decay; with groups a tuple of those of all parameters."""
-    if hasattr(type(self), "weight_decay") or "weight_decay" in self.__dict__:
+    if hasattr(type(self), "weight_decay") or "weight_decay" in self.__dict__ or _settings(self):
         return self.weight_decay
-    return muster._attributes._arguments(self).get("weight_decay", 0.0)  # a class of one's own
+    return _attributes._arguments(self).get("weight_decay", 0.0)  # a class of one's own
 
 
 def broadcast_params(self, optim_result):
@@ -54,10 +55,109 @@ _MEMBERS = {
 }
 
 
+# ---- What optimizers were made with, and their states ------------------------------------------------------
+
+
+def _settings(optimizer) -> dict:
+    """What a built-in optimizer was made with, by name; nothing of others."""
+    return optimizer.__dict__.get("_settings", {})
+
+
+def _setting(name):
+    def get(optimizer, given):
+        settings = _settings(optimizer)
+        if name not in settings:
+            raise AttributeError(f"'{type(optimizer).__name__}' has no attribute '{name}'")
+        return settings[name]
+
+    return get
+
+
+def _tensor(name, shape=()):
+    """A setting that is a tensor in MindSpore; what is no number, as a schedule of decays, stays as it is."""
+
+    def get(optimizer, given):
+        value = _setting(name)(optimizer, given)
+        if not isinstance(value, (int, float)):
+            return value
+        return muster.ops.full(shape, float(value), dtype=muster.float32)
+
+    return get
+
+
+def _power(name):
+    def get(optimizer, given):
+        return muster.ops.pow(_tensor(name)(optimizer, given), optimizer.global_step.reshape(()))
+
+    return get
+
+
+def _states(prefix):
+    """The states whose names begin so, one for each parameter."""
+
+    def get(optimizer, given):
+        found = [each for each in optimizer.get_parameters() if each.name.startswith(f"{prefix}.")]
+        if not found:
+            raise AttributeError(f"this {type(optimizer).__name__} keeps no '{prefix}'")
+        return ParameterTuple(found)
+
+    return get
+
+
+def _all(kind, *names):
+    return {name: kind(name) for name in names}
+
+
+_BETAS = {**_all(_tensor, "beta1", "beta2", "eps")}
+_BETAS_OF_ONE = {name: _tensor(name, (1,)) for name in ("beta1", "beta2", "eps")}
+_OF_OPTIMIZERS = {
+    "Momentum": {
+        **_all(_tensor, "momentum"),
+        **_all(_setting, "use_nesterov"),
+        "moments": _states("moments"),
+        "params": lambda optimizer, given: _parameters(optimizer),
+    },
+    "SGD": {
+        **_all(_tensor, "momentum"),
+        **_all(_setting, "dampening", "nesterov"),
+        **_all(_states, "accum", "stat"),
+    },
+    "Adam": {
+        **_BETAS,
+        "beta1_power": _power("beta1"),
+        "beta2_power": _power("beta2"),
+        **_all(_setting, "use_locking", "use_nesterov", "use_amsgrad", "use_lazy", "use_offload"),
+        **_all(_states, "moment1", "moment2", "vhat"),
+    },
+    "AdamWeightDecay": {**_BETAS_OF_ONE, "moments1": _states("adam_m"), "moments2": _states("adam_v")},
+    "Lamb": {
+        **_BETAS_OF_ONE,
+        "moments1": _states("lamb_m"),
+        "moments2": _states("lamb_v"),
+        "params": lambda optimizer, given: _parameters(optimizer),
+    },
+    "RMSProp": {
+        **_all(_setting, "momentum", "centered", "epsilon", "decay"),
+        "mg": _states("mean_grad"),
+        "ms": _states("mean_square"),
+        "moment": _states("moment"),
+    },
+    "Adagrad": {"accum": _states("accum")},
+    "FTRL": {
+        **_all(_setting, "l1", "l2", "lr_power", "use_locking"),
+        "lr": _setting("learning_rate"),
+        **_all(_states, "moments", "linear"),
+    },
+    "Optimizer": {"weight_decay": _tensor("weight_decay")},
+}
+
+
 def install() -> None:
     """Optimizers of both packages are one class, so both have these members once mindspore is imported."""
     for name, member in _MEMBERS.items():
         setattr(Optimizer, name, member)
+    for kind, attributes in _OF_OPTIMIZERS.items():
+        _attributes._SPECIAL[kind] = {**_attributes._SPECIAL.get(kind, {}), **attributes}
 
 
 install()

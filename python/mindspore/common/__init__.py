@@ -1,6 +1,8 @@
 """mindspore.common: tensors, dtypes, seeds."""
 
-from mindspore import _names
+import sys
+
+from mindspore import _jit, _names
 from mindspore._jit import JitConfig, jit, jit_class, lazy_inline, mutable
 from mindspore._misc import _no_grad as _no_grad
 from mindspore._misc import _pynative_executor as _pynative_executor
@@ -10,6 +12,9 @@ from mindspore.common import dtype, initializer, parameter
 from mindspore.common._executor import _cell_graph_executor as _cell_graph_executor
 from mindspore.common.parameter import Parameter, ParameterTuple
 from muster import Tensor
+
+# Paths that end like a function here, which it stays when they are imported.
+sys.modules[f"{__name__}.lazy_inline"] = sys.modules[f"{__name__}.mutable"] = _jit
 
 __all__ = [
     "JitConfig",

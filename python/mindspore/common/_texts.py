@@ -9,8 +9,10 @@ def tensor_text(tensor) -> str:
     """What repr() gives for a tensor."""
     import numpy
 
+    lead = f"Tensor(shape={list(tensor.shape)}, dtype={tensor.dtype}, value="
+    if any(size < 0 for size in tensor.shape):  # declares a shape
+        return f"{lead}{' ' if len(tensor.shape) == 1 else chr(10)})"
     array = tensor.asnumpy()
-    lead = f"Tensor(shape={list(array.shape)}, dtype={tensor.dtype}, value="
     if array.ndim == 0:
         return f"{lead} {array.item():g})" if array.dtype.kind == "f" else f"{lead} {array.item()})"
     digits = 4 if tensor.dtype is float16 else 8

@@ -59,8 +59,11 @@ class Dataset(_facts.Facts):
     def _columns(self):
         return self._pipeline.get_col_names() if self._pipeline is not None else self._node.columns
 
-    def _derived(self, native, node, *others):
-        """Another step: `native` changes the pipeline (None: it cannot), `node` makes the step in Python."""
+    def _derived(self, native, node, *others, kind=None):
+        """Another step: `native` changes the pipeline (None: it cannot), `node` makes the step in Python.
+
+        `kind` is the class of the dataset, Dataset by default.
+        """
         inputs = [self, *others]
         pipeline = None
         if native is not None and all(each._pipeline is not None for each in inputs):
@@ -74,7 +77,7 @@ class Dataset(_facts.Facts):
 
             return node(_rows, *[each._node for each in inputs])
 
-        return Dataset(pipeline, make_node, inputs)
+        return (kind or Dataset)(pipeline, make_node, inputs)
 
     # ---- What is done to the rows ------------------------------------------------------------------------
 
@@ -306,6 +309,7 @@ class Dataset(_facts.Facts):
             lambda pipeline, *more: pipeline.concat(list(more)),
             lambda rows, *nodes: rows.Concat(list(nodes)),
             *others,
+            kind=ConcatDataset,
         )
 
     def __add__(self, datasets):
@@ -468,6 +472,37 @@ class Dataset(_facts.Facts):
 
 
 _subclasses.watch_datasets(Dataset)
+
+
+class ConcatDataset(Dataset):
+    """The rows of several datasets, one after the other: what concat() gives."""
+
+    def use_sampler(self, sampler):
+        """One shard of all the rows (DistributedSampler), or all of them in random order (RandomSampler)."""
+        from mindspore.dataset import _samplers
+
+        kinds = (_samplers.DistributedSampler, _samplers.RandomSampler)
+        if not isinstance(sampler, kinds):
+            raise TypeError(f"The parameter {sampler} of concat must be DistributedSampler or RandomSampler!")
+        name = type(sampler).__name__
+        if sampler.get_num_samples() is not None:
+            raise ValueError(f"The parameter num_samples of {name} is not support to be set!")
+        is_random = isinstance(sampler, _samplers.RandomSampler)
+        if is_random and sampler.replacement:
+            raise ValueError("The parameter replacement of RandomSampler must be False!")
+        if not is_random and sampler.is_shuffled():
+            raise ValueError("The parameter shuffle of DistributedSampler must be False!")
+        shard = () if is_random else (sampler.shard_id, sampler.num_shards)
+        before = self._node
+        self._pipeline = None
+        self._make_node = lambda: _rows_module().Sampled(before, *shard)
+        del self._node
+
+
+def _rows_module():
+    from mindspore.dataset import _rows
+
+    return _rows
 
 
 def _pipeline_error(error):

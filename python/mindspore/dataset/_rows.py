@@ -414,6 +414,28 @@ class Part(Node):
         return itertools.islice(self.children[0].rows(draw), self._begin, self._end)
 
 
+class Sampled(Node):
+    """The rows of one shard in their order (`shards` many), or all in random order."""
+
+    def __init__(self, child, shard=None, shards=1):
+        super().__init__([child], child.columns)
+        self._shard, self._shards = shard, shards
+
+    def size(self):
+        rows = self.children[0].size()
+        if rows in (UNKNOWN, ENDLESS) or self._shard is None:
+            return rows
+        return len(range(self._shard, rows, self._shards))
+
+    def rows(self, draw):
+        rows = self.children[0].rows(draw)
+        if self._shard is not None:
+            return itertools.islice(rows, self._shard, None, self._shards)
+        kept = list(rows)
+        draw.stream(self.place).shuffle(order := list(range(len(kept))))
+        return (kept[at] for at in order)
+
+
 class Columns(Node):
     """Some columns, under other names."""
 

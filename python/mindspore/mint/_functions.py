@@ -209,8 +209,8 @@ def cummin(input, dim):
 
 
 def softmax(input, dim, *, dtype=None):
-    """e^x over its sum along an axis."""
-    return ops.softmax(cast(input, dtype), dim)
+    """e^x over its sum along an axis; None is the last."""
+    return ops.softmax(cast(input, dtype), -1 if dim is None else dim)
 
 
 def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
@@ -291,6 +291,11 @@ def sub(input, other, *, alpha=1):
 def round(input, *, decimals=0):
     """Each element rounded to `decimals` digits behind the point, halves to the even number."""
     return input.round(decimals)
+
+
+def fix(input):
+    """Each element without what stands behind its point."""
+    return named.trunc(input)
 
 
 def isnan(tensor):

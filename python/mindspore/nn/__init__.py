@@ -50,6 +50,48 @@ class Dropout(muster.nn.Dropout):
         super().__init__(keep_prob, p, dtype)
 
 
+class MaxPool2d(muster.nn.MaxPool2d):
+    """muster.nn.MaxPool2d; with pad_mode 'pad' windows may have gaps, and give the places of what they took.
+
+    Args:
+        kernel_size: Height and width of a window: a number, or both.
+        stride: Between windows, likewise.
+        pad_mode: 'valid', 'same' or 'pad'.
+        padding: Around the images, with 'pad'.
+        dilation: Between the elements of a window, with 'pad'.
+        return_indices: With 'pad': whether the flat places of the elements come as a second result, int64.
+        ceil_mode: With 'pad': whether the last window may lie partly outside.
+        data_format: 'NCHW'.
+    """
+
+    def __init__(
+        self,
+        kernel_size=1,
+        stride=1,
+        pad_mode="valid",
+        padding=0,
+        dilation=1,
+        return_indices=False,
+        ceil_mode=False,
+        data_format="NCHW",
+    ):
+        super().__init__(kernel_size, stride, pad_mode, padding, 1, False, ceil_mode, data_format)
+        self._dilated = dilation not in (1, (1,), (1, 1))
+        if (self._dilated or return_indices) and pad_mode.lower() != "pad":
+            raise ValueError(f"MaxPool2d: dilation and return_indices need pad_mode 'pad', not {pad_mode!r}")
+        self.padding, self.dilation, self.ceil_mode = padding, dilation, ceil_mode
+        self.return_indices = return_indices
+
+    def construct(self, x):
+        """The pooled images, with `return_indices` also the places of their elements."""
+        if not self._dilated and not self.return_indices:
+            return super().construct(x)
+        from mindspore.ops import _windows
+
+        settings = (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+        return _windows.max_pool(x, 2, *settings, self.return_indices)
+
+
 class WithLossCell(muster.nn.WithLossCell):
     """muster.nn.WithLossCell; what the network gives reaches the loss as one argument, as a tuple too."""
 

@@ -62,7 +62,8 @@ class _Convolution(muster.Cell):
                 f"{name}: group must divide in_channels and out_channels, but {group} does not divide "
                 f"{in_channels} and {out_channels}"
             )
-        if muster.dtype(dtype) is not muster.float32:
+        self._dtype = muster.dtype(dtype)
+        if self._dtype not in (muster.float32, muster.float16, muster.bfloat16):
             raise NotImplementedError(_names.sentence(f"mindspore.nn.{name}(dtype={dtype})"))
         if pad_mode not in ("same", "valid", "pad"):
             raise ValueError(f"{name}: pad_mode is 'same', 'valid' or 'pad', not {pad_mode!r}")
@@ -115,11 +116,13 @@ class _Convolution(muster.Cell):
         )
         shape = (outer, inner // self.group, *self.kernel_size)
         weight_init = muster.initializers.he_uniform(math.sqrt(5)) if weight_init is None else weight_init
-        self.weight = muster.Parameter(muster.nn.initializer(weight_init, shape), name="weight")
+        weight = muster.nn.initializer(weight_init, shape, self._dtype)
+        self.weight = muster.Parameter(weight, name="weight")
         if self.has_bias:
             if bias_init is None:
                 bias_init = muster.initializers.uniform(1 / math.sqrt(math.prod(shape[1:])))
-            self.bias = muster.Parameter(muster.nn.initializer(bias_init, (self.out_channels,)), name="bias")
+            bias = muster.nn.initializer(bias_init, (self.out_channels,), self._dtype)
+            self.bias = muster.Parameter(bias, name="bias")
 
     def _pads_for(self, sizes) -> list[int]:
         """Before and after each axis of pictures of these sizes, which the convolution itself goes over."""
@@ -159,14 +162,22 @@ class _Convolution(muster.Cell):
         if self._is_flat():
             x = ops.expand_dims(x, 2)
         y = self._transposed(x) if self.is_transposed else self._forward(x)
+        y = y if self._dtype is muster.float32 else ops.cast(y, self._dtype)
         if self.has_bias:
             y = ops.add(y, ops.reshape(self.bias, (1, -1) + (1,) * self.axes))
         if self.axes == 2 and any(self._beyond):  # MindSpore puts zeros there
             y = ops.pad(y, (0, self._beyond[1], 0, self._beyond[0]))
         return ops.squeeze(y, 2) if self._is_flat() else y
 
+    def _wide(self, x):
+        """(x, the weight); 16 bits are computed in 32."""
+        if self._dtype is muster.float32:
+            return x, self.weight
+        return ops.cast(x, muster.float32), ops.cast(self.weight, muster.float32)
+
     def _forward(self, x):
-        return self._convolved(x, self.weight, self._pads_for(x.shape[2:]))
+        x, weight = self._wide(x)
+        return self._convolved(x, weight, self._pads_for(x.shape[2:]))
 
     def _convolved(self, x, weight, pads):
         convolution = _conv3d if self.axes == 3 else _conv2d
@@ -174,15 +185,16 @@ class _Convolution(muster.Cell):
 
     def _transposed(self, x):
         """The gradient of the convolution for its pictures, which is linear: those may be zeros."""
+        x, weight = self._wide(x)
         sizes = self._sizes_from(x.shape[2:])
         pads = self._pads_for(sizes)
         if self.axes == 3:
             return ops.conv3d_transpose(
-                x, self.weight, sizes, list(self.stride), pads, list(self.dilation), self.group
+                x, weight, sizes, list(self.stride), pads, list(self.dilation), self.group
             )
 
         def weighed(pictures):
-            return ops.reduce_sum(ops.mul(self._convolved(pictures, self.weight, pads), x))
+            return ops.reduce_sum(ops.mul(self._convolved(pictures, weight, pads), x))
 
         pictures = ops.zeros((x.shape[0], self.out_channels, *sizes), x.dtype)
         return muster.value_and_grad(weighed, 0)(pictures)[1]

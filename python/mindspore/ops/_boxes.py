@@ -3,7 +3,7 @@
 import math
 
 import muster
-from mindspore.ops import _host, _resize
+from mindspore.ops import _host, _places, _resize
 from muster import ops
 
 
@@ -116,19 +116,45 @@ def nms_with_mask(bboxes, iou_threshold=0.5):
 
 
 def roi_align(features, rois, pooled_height, pooled_width, spatial_scale, sample_num=2, roi_end_mode=1):
-    """The mean of points of each part of each region (batch, x1, y1, x2, y2) of the features (N, C, H, W)."""
+    """The mean of points of each part of each region (batch, x1, y1, x2, y2) of the features (N, C, H, W).
+
+    Each part has sample_num points along both axes, with 0 one for each whole pixel of its size. With
+    roi_end_mode 1 the last pixel belongs to the region, with 0 a region is at least a pixel wide and high.
+    """
     rois = ops.cast(rois, features.dtype)
+    if sample_num > 0:
+        parts, samples = (pooled_height, pooled_width), (sample_num, sample_num)
+        return _aligned(features, rois, parts, spatial_scale, samples, roi_end_mode)
+    sides = _sides_of_regions(_places.eager("ROIAlign(sample_num=0)", rois), spatial_scale, roi_end_mode)
+    made = []
+    for at, (height, width) in enumerate(sides):
+        samples = max(int(height) // pooled_height, 1), max(int(width) // pooled_width, 1)
+        part = ops.slice(rois, (at, 0), (1, 5))
+        made.append(
+            _aligned(features, part, (pooled_height, pooled_width), spatial_scale, samples, roi_end_mode)
+        )
+    return ops.concat(made, 0)
+
+
+def _sides_of_regions(rois, spatial_scale, roi_end_mode):
+    """(height, width) of each region of an array."""
+    low, high = rois[:, 1:3] * spatial_scale, (rois[:, 3:5] + roi_end_mode) * spatial_scale
+    sides = (high - low)[:, ::-1]
+    return (sides if roi_end_mode == 1 else sides.clip(min=1)).tolist()
+
+
+def _aligned(features, rois, parts, spatial_scale, samples, roi_end_mode):
     count = rois.shape[0]
     height, width = features.shape[2:]
     batch = ops.cast(rois[:, 0], muster.int32)
     x1, y1, x2, y2 = (ops.mul(rois[:, at], spatial_scale) for at in range(1, 5))
     if roi_end_mode == 1:
         x2, y2 = (ops.mul(ops.add(rois[:, at], 1.0), spatial_scale) for at in (3, 4))
-    samples = sample_num if sample_num > 0 else 2
     lines = []
-    for low, high, parts in ((y1, y2, pooled_height), (x1, x2, pooled_width)):
-        size = ops.div(ops.maximum(ops.sub(high, low), 1.0), float(parts))
-        steps = [k + (s + 0.5) / samples for k in range(parts) for s in range(samples)]
+    for low, high, several, points in ((y1, y2, parts[0], samples[0]), (x1, x2, parts[1], samples[1])):
+        size = ops.sub(high, low)
+        size = ops.div(size if roi_end_mode == 1 else ops.maximum(size, 1.0), float(several))
+        steps = [k + (s + 0.5) / points for k in range(several) for s in range(points)]
         steps = ops.reshape(muster.Tensor(steps, features.dtype), (1, -1))
         lines.append(ops.add(ops.expand_dims(low, 1), ops.mul(ops.expand_dims(size, 1), steps)))
     rows, columns = (each.shape[1] for each in lines)
@@ -143,7 +169,7 @@ def roi_align(features, rois, pooled_height, pooled_width, spatial_scale, sample
     found = _resize.linear_at(ops.gather(features, batch, 0), inside)
     found = ops.select(ops.expand_dims(outside, 1), ops.zeros_like(found), found)
     channels = features.shape[1]
-    found = ops.reshape(found, (count, channels, pooled_height, samples, pooled_width, samples))
+    found = ops.reshape(found, (count, channels, parts[0], samples[0], parts[1], samples[1]))
     return ops.reduce_mean(found, (3, 5))
 
 

@@ -64,22 +64,24 @@ def with_gradient(key, function, inputs, shapes, rule):
 
 
 class Custom(Primitive):
-    """A function of the script as an op: func_type 'pyfunc' (a function of arrays) or 'aot' ("lib.so:name").
+    """A function of the script as an op.
 
+    func_type is 'pyfunc' (a function of arrays), 'hybrid' (one of ops.kernel) or 'aot' ("lib.so:name").
     out_shape and out_dtype are those of the output, or functions of those of the inputs; several outputs have
-    tuples. `bprop(*inputs, out, dout)` gives the gradients.
+    tuples; of 'hybrid' they may be None: the function is run on zeros to know them. `bprop(*inputs, out,
+    dout)` gives the gradients.
     """
 
     def __init__(self, func, out_shape=None, out_dtype=None, func_type="pyfunc", bprop=None, reg_info=None):
         super().__init__()
-        if func_type not in ("pyfunc", "aot"):
+        if func_type not in ("pyfunc", "hybrid", "aot"):
             raise NotImplementedError(_names.sentence(f"mindspore.ops.Custom(func_type={func_type!r})"))
         self.func = func
         self.out_shape = out_shape
         self.out_dtype = out_dtype
         self.func_type = func_type
         self.bprop = bprop
-        self._function = _of_arrays(func) if func_type == "pyfunc" else _of_library(func, self._types)
+        self._function = _of_library(func, self._types) if func_type == "aot" else _of_arrays(func)
 
     def _types(self, *inputs):
         shapes, dtypes = self.out_shape, self.out_dtype
@@ -87,6 +89,9 @@ class Custom(Primitive):
             shapes = shapes(*[tuple(each.shape) for each in inputs])
         if callable(dtypes):
             dtypes = dtypes(*[each.dtype for each in inputs])
+        if self.func_type == "hybrid" and (shapes is None or dtypes is None):
+            tried = self._function(*[ops.zeros(each.shape, each.dtype) for each in inputs])
+            return [(each.dtype, each.shape) for each in tried]
         if shapes is None or dtypes is None:
             raise ValueError(f"Custom({self.func!r}): out_shape and out_dtype say what the function gives")
         if isinstance(dtypes, (tuple, list)):

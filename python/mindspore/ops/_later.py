@@ -17,6 +17,7 @@ _MODULES = (
     "_boxes",
     "_lengths",
     "_host",
+    "_hybrid",
     "_later_losses",
     "_later_primitives",
     "_later_layers",

@@ -267,8 +267,8 @@ _named(
 _named("CTCGreedyDecoder", _lengths.ctc_greedy_decoder, merge_repeated=True)
 _named(
     "CTCLossV2",
-    lambda x, targets, il, tl, blank, reduction, zero_infinity: _ctc(
-        x, targets, il, tl, blank, zero_infinity
+    lambda x, targets, il, tl, blank, reduction, zero_infinity: _lengths.ctc_loss(
+        x, targets, il, tl, blank, "none", zero_infinity
     ),
     blank=0,
     reduction="none",
@@ -294,11 +294,6 @@ _named(
     beta=0.46,
     dtype=muster.float32,
 )
-
-
-def _ctc(x, targets, input_lengths, target_lengths, blank, zero_infinity):
-    losses, _ = _lengths.ctc_loss(x, targets, input_lengths, target_lengths, blank, "none", zero_infinity)
-    return losses, losses
 
 
 class CTCLoss(Primitive):

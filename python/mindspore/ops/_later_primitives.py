@@ -214,9 +214,7 @@ _named("Cummin", lambda x, axis: _numbers.cummin(x, axis), axis=...)
 
 def _median(x, global_median, axis, keep_dims):
     if global_median:
-        flat = ops.reshape(x, (-1,))
-        value, place = _places.median(flat, 0)
-        return value, place
+        return _places.median(ops.reshape(x, (-1,)), 0)
     return _places.median(x, axis, keep_dims)
 
 

@@ -23,6 +23,7 @@ top_k = ops.topk
 reshape_, tanh_ = ops.reshape, ops.tanh
 tensor_range = _array.range
 erfinv_ = ops.erfinv
+i0 = ops.bessel_i0
 
 
 def stop_gradient(value):

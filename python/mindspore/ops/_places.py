@@ -494,10 +494,20 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 
 def bincount(input, weights=None, minlength=0):
     """How often each whole number from 0 on occurs, or the sums of the weights there."""
+    if "float" in str(input.dtype).lower():
+        return _counts_of_floats(input, weights, minlength)
     size = max(int(eager("bincount", input).max(initial=-1)) + 1, minlength)
     updates = ops.ones_like(input) if weights is None else weights
     updates = ops.cast(updates, muster.float32)
     return unsorted_segment_sum(updates, input, size)
+
+
+def _counts_of_floats(input, weights, minlength):
+    """The same of floats: those that are no whole number count nowhere."""
+    size = max(int(eager("bincount", input).max(initial=-1) + 1), minlength)
+    fits = ops.equal(ops.expand_dims(input, 0), ops.expand_dims(ops.arange(0.0, float(size), 1.0), 1))
+    fits = ops.cast(fits, muster.float32)
+    return ops.reduce_sum(fits if weights is None else ops.mul(fits, weights), 1)
 
 
 def histc(input, bins=100, min=0.0, max=0.0):

@@ -303,14 +303,6 @@ def uniform_candidate_sampler(
     return drawn, true, ops.full((num_sampled,), chance, dtype=muster.float32)
 
 
-def kernel(fn=None, reg_info=None, compile_attrs=None):
-    """The function: code for other processors is not made here."""
-    return fn if fn is not None else (lambda function: function)
-
-
-ms_kernel = kernel
-
-
 def custom_info_register(*reg_info):
     """The function: what is said of a custom op is not asked."""
     return lambda function: function
@@ -373,8 +365,6 @@ __all__ = [
     "env_get",
     "get_vm_impl_fn",
     "group_norm",
-    "kernel",
-    "ms_kernel",
     "op_info_register",
     "prim_arg_register",
     "rotary_position_embedding",

@@ -211,6 +211,61 @@ void bind_random(nb::module_& core) {
       "fewer, are orthogonal and of length `gain`. Saxe et al., ICLR 2014.");
 }
 
+nn::VarianceScalingOptions variance_scaling_from(double scale, const std::string& mode,
+                                                 const std::string& distribution) {
+  if (!(scale > 0)) throw nb::value_error("VarianceScaling: scale is a number above 0");
+  nn::VarianceScalingOptions options{.scale = scale};
+  if (mode == "fan_out")
+    options.mode = nn::FanMode::out;
+  else if (mode == "fan_avg")
+    options.mode = nn::FanMode::average;
+  else if (mode != "fan_in")
+    throw nb::value_error(("mode is 'fan_in', 'fan_out' or 'fan_avg', not '" + mode + "'").c_str());
+  if (distribution == "uniform")
+    options.distribution = nn::Distribution::uniform;
+  else if (distribution == "untruncated_normal")
+    options.distribution = nn::Distribution::untruncated_normal;
+  else if (distribution != "truncated_normal")
+    throw nb::value_error(("distribution is 'uniform', 'truncated_normal' or 'untruncated_normal', not '" +
+                           distribution + "'")
+                              .c_str());
+  return options;
+}
+
+void bind_further(nb::module_& core) {
+  bind_class<12>(core, "VarianceScalingInitializer",
+                 "Of variance scale / fan, by a distribution 'uniform', 'truncated_normal' or "
+                 "'untruncated_normal'; fan is that of `mode`, 'fan_in', 'fan_out' or 'fan_avg'.")
+      .def(
+          "__init__",
+          [](Made<12>* self, double scale, const std::string& mode, const std::string& distribution) {
+            make(self, "variance_scaling",
+                 nn::variance_scaling(variance_scaling_from(scale, mode, distribution)), 2);
+          },
+          nb::arg("scale") = 1.0, nb::arg("mode") = "fan_in", nb::arg("distribution") = "truncated_normal");
+  bind_class<13>(core, "SparseInitializer",
+                 "A matrix, normally distributed, but for the part `sparsity` of each column, which is 0.")
+      .def(
+          "__init__",
+          [](Made<13>* self, double sparsity, double sigma) {
+            if (!(sparsity >= 0 && sparsity <= 1))
+              throw nb::value_error("Sparse: sparsity is a number from 0 to 1");
+            make(self, "sparse", nn::sparse(sparsity, sigma), 2, 2);
+          },
+          nb::arg("sparsity"), nb::arg("sigma") = 0.01);
+  bind_class<14>(core, "DiracInitializer",
+                 "Weights (out, in, kernel...) of three to five axes that hand on each channel: 1 in the "
+                 "middle of the kernel from a channel to that of its number in each of `groups` parts.")
+      .def(
+          "__init__",
+          [](Made<14>* self, std::int64_t groups) {
+            if (groups < 1) throw nb::value_error("Dirac: groups is a number from 1");
+            make(self, "dirac", nn::dirac(groups), 3, 5);
+            self->kind.groups = groups;
+          },
+          nb::arg("groups") = 1);
+}
+
 }  // namespace
 
 void bind_initializers(nb::module_& core) {
@@ -226,6 +281,7 @@ void bind_initializers(nb::module_& core) {
           nb::arg("args"), nb::arg("kwargs"));
   bind_plain(core);
   bind_random(core);
+  bind_further(core);
   nb::class_<InitialValue, graph::Value>(
       core, "InitialValue", "A tensor that an initializer fills when its elements are first asked for.")
       .def(

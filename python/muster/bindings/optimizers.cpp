@@ -133,6 +133,9 @@ void bind_optimizer_base(nb::module_& core) {
 
 // ---- Classes of the rows ----------------------------------------------------------------------------------
 
+// The arguments by name, but for the parameters, kept with the object.
+constexpr const char* settings_attribute = "_settings";
+
 constexpr const char* params_doc =
     "`params` are the Parameters to update, or groups of them (see Optimizer). `learning_rate` is a number, "
     "a list with the rate of each step, or a LearningRateSchedule; `weight_decay` a number or a cell of the "
@@ -190,9 +193,13 @@ void bind_row(nb::module_& core, nb::dict& classes) {
                 const auto objects = placed(schema.name, *parameters, positional, keywords);
                 auto updated = updated_from(objects[0], std::string(schema.name) + "(params)");
                 Given given;
-                for (std::size_t i = 1; i < objects.size(); ++i)
+                nb::dict settings;
+                for (std::size_t i = 1; i < objects.size(); ++i) {
                   given.read(schema, schema.arguments[i - 1], objects[i]);
+                  settings[nb::str((*parameters)[i].name.c_str())] = objects[i];
+                }
                 make_cell(self, updated, given.settings, std::move(given.attributes));
+                self.h.attr("__dict__")[settings_attribute] = settings;
               },
               nb::sig(init_signature(*parameters).c_str()), params_doc);
 }

@@ -2,6 +2,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/value.h"
 
@@ -88,8 +91,11 @@ std::string representation_of(const graph::Value& value, nb::handle self) {
   if (value.is_traced()) return kind + "(being traced, " + type;
   const bool is_absent =
       value.is_parameter() ? value.parameter()->absence() != nullptr : value.tensor().absence() != nullptr;
-  if (is_absent) return kind + "(on another worker, " + type;
-  if (mindspore_words().is_valid() && kind == "Tensor") return nb::cast<std::string>(mindspore_words()(self));
+  const bool is_declared = std::ranges::any_of(value.shape().sizes(), [](std::int64_t size) { return size < 0; });
+  const bool in_mindspore_words = mindspore_words().is_valid() && kind == "Tensor";
+  if (is_absent && !(is_declared && in_mindspore_words))
+    return kind + (is_declared ? "(declared, " : "(on another worker, ") + type;
+  if (in_mindspore_words) return nb::cast<std::string>(mindspore_words()(self));
   const Tensor tensor = elements_of(value);
   if (tensor.shape().rank() == 0) return kind + "(" + scalar_text(tensor) + ", " + type;
   const nb::object array = self.attr("asnumpy")();

@@ -230,6 +230,40 @@ TEST(Initializers, IdentityAndOrthogonalAreWhatTheirNamesSay) {
   }
 }
 
+TEST(Initializers, VarianceScalingHasTheVarianceOfItsFan) {
+  for (const Distribution distribution :
+       {Distribution::uniform, Distribution::truncated_normal, Distribution::untruncated_normal}) {
+    const auto of = [&](FanMode mode) {
+      const VarianceScalingOptions options{.scale = 2, .mode = mode, .distribution = distribution};
+      return deviation(filled(variance_scaling(options), {200, 300}));
+    };
+    EXPECT_NEAR(of(FanMode::in), std::sqrt(2.0 / 300), 1e-3);
+    EXPECT_NEAR(of(FanMode::out), std::sqrt(2.0 / 200), 1e-3);
+    EXPECT_NEAR(of(FanMode::average), std::sqrt(2.0 / 250), 1e-3);
+  }
+}
+
+TEST(Initializers, SparseLeavesItsPartOfEachColumnZero) {
+  const auto values = filled(sparse(0.25, 2), {10, 6});
+  for (std::size_t column = 0; column < 6; ++column) {
+    int zeros = 0;
+    for (std::size_t row = 0; row < 10; ++row) zeros += values[row * 6 + column] == 0 ? 1 : 0;
+    EXPECT_EQ(zeros, 3) << column;
+  }
+}
+
+TEST(Initializers, DiracHandsOnTheChannelsOfEachGroup) {
+  const auto values = filled(dirac(2), {4, 3, 3});
+  std::vector<std::size_t> ones;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] == 1) ones.push_back(i);
+  EXPECT_THAT(ones, testing::ElementsAre(1, 13, 19, 31));  // (0, 0), (1, 1), (2, 0) and (3, 1), each in its middle
+  EXPECT_THAT(require_fitting({"dirac", dirac(2), 3, 5, 2}, {3, 2, 1}).error().message,
+              Mentions("dirac", "3 output channels", "2 equal groups"));
+  EXPECT_THAT(require_fitting(*initializer_kind_named("dirac"), {3, 2}).error().message,
+              Mentions("dirac", "3 to 5 axes", "(3, 2)"));
+}
+
 TEST(Initializers, NamesMindNeitherCapitalsNorUnderscores) {
   EXPECT_TRUE(initializer_named("TruncatedNormal"));
   EXPECT_TRUE(initializer_named("HE_NORMAL"));

@@ -3,6 +3,7 @@
 import math
 
 from muster._core import ConstantInitializer as Constant
+from muster._core import DiracInitializer as Dirac
 from muster._core import HeNormalInitializer as HeNormal
 from muster._core import HeUniformInitializer as HeUniform
 from muster._core import IdentityInitializer as Identity
@@ -10,8 +11,10 @@ from muster._core import Initializer, initializer
 from muster._core import NormalInitializer as Normal
 from muster._core import OneInitializer as One
 from muster._core import OrthogonalInitializer as Orthogonal
+from muster._core import SparseInitializer as Sparse
 from muster._core import TruncatedNormalInitializer as TruncatedNormal
 from muster._core import UniformInitializer as Uniform
+from muster._core import VarianceScalingInitializer as VarianceScaling
 from muster._core import XavierNormalInitializer as XavierNormal
 from muster._core import XavierUniformInitializer as XavierUniform
 from muster._core import ZeroInitializer as Zero
@@ -67,6 +70,7 @@ def _calculate_gain(nonlinearity, param=None):
 
 __all__ = [
     "Constant",
+    "Dirac",
     "HeNormal",
     "HeUniform",
     "Identity",
@@ -74,8 +78,10 @@ __all__ = [
     "Normal",
     "One",
     "Orthogonal",
+    "Sparse",
     "TruncatedNormal",
     "Uniform",
+    "VarianceScaling",
     "XavierNormal",
     "XavierUniform",
     "Zero",

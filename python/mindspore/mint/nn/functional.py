@@ -64,6 +64,11 @@ def hardtanh_(input, min_val=-1, max_val=1):
     return hardtanh(input, min_val, max_val, True)
 
 
+def hardshrink(input, lambd=0.5):
+    """The elements whose size is above lambd, and 0 instead of others."""
+    return named.hardshrink(input, lambd)
+
+
 def threshold(input, threshold, value, inplace=False):
     """The elements above the threshold, and `value` instead of others."""
     made = ops.select(ops.greater(input, threshold), input, ops.full(input.shape, value, dtype=input.dtype))
@@ -375,7 +380,10 @@ def soft_margin_loss(input, target, reduction="mean"):
 
 # Functions of mindspore.ops that take the same arguments.
 _HOLDERS = dict.fromkeys(
-    ("adaptive_avg_pool1d", "adaptive_avg_pool3d", "fold", "grid_sample", "sigmoid", "tanh", "unfold"),
+    (
+        *("adaptive_avg_pool1d", "adaptive_avg_pool3d", "fold", "grid_sample", "hardswish", "sigmoid"),
+        *("tanh", "unfold"),
+    ),
     "mindspore.ops",
 )
 __all__ = sorted({*_shared.public(globals(), __name__), *_HOLDERS})
