@@ -152,10 +152,35 @@ _OF_OPTIMIZERS = {
 }
 
 
+# Settings that are floats in MindSpore, where a whole number is a mistake.
+_FLOATS = {
+    "Adam": ("beta1", "beta2", "eps"),
+    "AdamWeightDecay": ("beta1", "beta2", "eps"),
+    "Adagrad": ("accum",),
+    "FTRL": ("initial_accum", "learning_rate", "lr_power", "l1", "l2"),
+    "Momentum": ("momentum",),
+    "RMSProp": ("decay", "momentum", "epsilon"),
+}
+
+
+def require_floats(of, **settings) -> None:
+    """Raises TypeError for the settings that are whole numbers."""
+    for name, value in settings.items():
+        if isinstance(value, int):
+            raise TypeError(
+                f"For '{of}', the type of '{name}' should be 'float', but got type '{type(value).__name__}'."
+            )
+
+
+def _check_settings(kind, settings) -> None:
+    require_floats(kind, **{name: settings[name] for name in _FLOATS.get(kind, ())})
+
+
 def install() -> None:
     """Optimizers of both packages are one class, so both have these members once mindspore is imported."""
     for name, member in _MEMBERS.items():
         setattr(Optimizer, name, member)
+    muster._core._check_settings_of_optimizers(_check_settings)
     for kind, attributes in _OF_OPTIMIZERS.items():
         _attributes._SPECIAL[kind] = {**_attributes._SPECIAL.get(kind, {}), **attributes}
 

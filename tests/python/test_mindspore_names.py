@@ -39,8 +39,8 @@ except Exception as error:
 @pytest.mark.parametrize(
     ("statement", "kind", "name"),
     [
-        ("nn.SampledSoftmaxLoss", "AttributeError", "mindspore.nn.SampledSoftmaxLoss"),
-        ("from mindspore.nn import SampledSoftmaxLoss", "ImportError", "mindspore.nn.SampledSoftmaxLoss"),
+        ("nn.DenseThor", "AttributeError", "mindspore.nn.DenseThor"),
+        ("from mindspore.nn import DenseThor", "ImportError", "mindspore.nn.DenseThor"),
         ("from mindspore import SparseTensor", "ImportError", "mindspore.SparseTensor"),
         ("import mindspore.rewrite", "ImportError", "mindspore.rewrite"),
         ("ds.KITTIDataset", "AttributeError", "mindspore.dataset.KITTIDataset"),

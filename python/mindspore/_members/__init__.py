@@ -12,7 +12,7 @@ _OF_OPS = """
     cholesky cholesky_inverse cholesky_solve clamp conj copysign cos cosh cov cross cummax cummin cumprod
     deg2rad
     det diagflat diagonal_scatter diff digamma div divide dot dsplit eq equal erf erfc erfinv expm1 fills
-    fliplr flipud float_power floor floor_divide fmax fmin fmod frac gather_nd gcd ge ger greater
+    fliplr flipud float_power floor floor_divide fmax fmin fmod frac gather_nd gcd ge geqrf ger greater
     greater_equal gt hardshrink heaviside histc hsplit hypot i0 igamma igammac index_fill inner inv inverse
     isclose isfinite isinf isnan isneginf isposinf isreal lcm ldexp le lerp less less_equal lgamma log10
     log1p log2 log_matrix_determinant logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not
@@ -42,7 +42,7 @@ _OWN = {
     """,
     "_shapes": """
         chunk clone col2im contiguous copy diag diagonal expand expand_as fill fill_diagonal flatten
-        fold new_empty new_full new_ones new_zeros repeat resize transpose unfold value
+        fold new_empty new_full new_ones new_zeros repeat resize to_coo to_csr transpose unfold value
     """,
     "_places": """
         choose gather index_add index_put inplace_update itemset nonzero scatter scatter_add scatter_div

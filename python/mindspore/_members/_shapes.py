@@ -149,3 +149,17 @@ def fold(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
 def col2im(self, output_size, kernel_size, dilation, padding_value, stride):
     """Images as the sums of patches."""
     return named.col2im(self, output_size, kernel_size, dilation, padding_value, stride)
+
+
+def to_coo(self):
+    """The COOTensor of what is not 0 in a matrix; not inside of a graph."""
+    from mindspore.ops import _sparse_tensors
+
+    return _sparse_tensors.dense_to_sparse_coo(self)
+
+
+def to_csr(self):
+    """The CSRTensor of what is not 0 in a matrix; not inside of a graph."""
+    from mindspore.ops import _sparse_tensors
+
+    return _sparse_tensors.dense_to_sparse_csr(self)

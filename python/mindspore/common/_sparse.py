@@ -15,6 +15,18 @@ class RowTensor:
         self.dense_shape = row_tensor.dense_shape if given else tuple(shape)
 
 
+def _text(tensor):
+    """A tensor in the text of a sparse one: its numbers without commas."""
+    array = tensor.asnumpy()
+
+    def number(x):
+        return f"{x:.8e}".rjust(15)
+
+    numbers = numpy.array2string(array, formatter={"float_kind": number}) if array.size else ""
+    line = "\n" if array.ndim > 1 else ""
+    return f"Tensor(shape={list(array.shape)}, dtype={tensor.dtype}, value={line}{numbers})"
+
+
 class _Sparse:
     """`values` at some places of a tensor of `shape`, zero elsewhere. There are no ops on it."""
 
@@ -53,10 +65,8 @@ class _Sparse:
         return muster.Tensor(dense)
 
     def __repr__(self):
-        parts = ", ".join(
-            f"{name}={getattr(self, name)!r}" for name in ("shape", "dtype", *self._parts, "values")
-        )
-        return f"{type(self).__name__}({parts})"
+        parts = ", ".join(f"{name}={_text(getattr(self, name))}" for name in (*self._parts, "values"))
+        return f"{type(self).__name__}(shape={list(self.shape)}, dtype={self.dtype}, {parts})"
 
 
 class COOTensor(_Sparse):

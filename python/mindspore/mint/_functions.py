@@ -350,6 +350,11 @@ def addcdiv(input, tensor1, tensor2, *, value=1):
     return named.addcdiv(input, tensor1, tensor2, value)
 
 
+def addcmul(input, tensor1, tensor2, *, value=1):
+    """input + value tensor1 tensor2, shapes broadcast."""
+    return named.addcmul(input, tensor1, tensor2, value)
+
+
 def dot(input, other):
     """The sum of products of two vectors."""
     if input.ndim != 1 or other.ndim != 1:

@@ -38,6 +38,8 @@ class Dense(muster.nn.Dense):
     ):
         if muster.dtype(dtype) is not muster.float32:
             raise NotImplementedError(_names.sentence(f"mindspore.nn.Dense(dtype={dtype})"))
+        if isinstance(in_channels, bool) or isinstance(out_channels, bool):
+            raise TypeError("Dense: in_channels and out_channels are whole numbers, not bool")
         super().__init__(
             in_channels, out_channels, weight_init, bias_init, has_bias, _activations.activated(activation)
         )
@@ -245,6 +247,17 @@ _LATER = {
         "MaxUnpool1d",
         "MaxUnpool2d",
         "MaxUnpool3d",
+    ),
+    "_rarer": (
+        "DiGamma",
+        "FractionalMaxPool2d",
+        "FractionalMaxPool3d",
+        "IGamma",
+        "LBeta",
+        "LGamma",
+        "SampledSoftmaxLoss",
+        "SparseTensorDenseMatmul",
+        "SparseToDense",
     ),
     "_recurrent": (
         "GRU",

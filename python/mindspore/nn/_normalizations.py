@@ -52,6 +52,9 @@ class GroupNorm(muster.Cell):
     ):
         super().__init__()
         _require_float32("GroupNorm", dtype)
+        for name, count in (("num_groups", num_groups), ("num_channels", num_channels)):
+            if not isinstance(count, int):
+                raise TypeError(f"GroupNorm: {name} is a whole number, not {type(count).__name__}")
         if num_groups < 1 or num_channels < 1 or num_channels % num_groups:
             raise ValueError(f"GroupNorm: num_groups {num_groups} must divide num_channels {num_channels}")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine

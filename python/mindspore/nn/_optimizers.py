@@ -1,6 +1,6 @@
 """mindspore.nn: optimizers that are made of ops, where those of muster.nn are rows."""
 
-from mindspore import _optimizers as _optimizers
+from mindspore import _optimizers
 from mindspore.common.parameter import ParameterTuple
 from mindspore.ops import _updates
 from muster import Parameter, Tensor, float32, ops
@@ -60,6 +60,7 @@ class Adadelta(_ByParameter):
 
     def __init__(self, params, learning_rate=1.0, rho=0.9, epsilon=1e-6, loss_scale=1.0, weight_decay=0.0):
         super().__init__(params, learning_rate, weight_decay, loss_scale)
+        _optimizers.require_floats("Adadelta", rho=rho, epsilon=epsilon)
         _check("Adadelta: rho", 0 <= rho <= 1, "a number from 0 to 1", rho)
         _from_zero("Adadelta", epsilon=epsilon)
         self.rho, self.epsilon = rho, epsilon
@@ -95,6 +96,7 @@ class AdaMax(_ByParameter):
         loss_scale=1.0,
     ):
         super().__init__(params, learning_rate, weight_decay, loss_scale)
+        _optimizers.require_floats("AdaMax", beta1=beta1, beta2=beta2, eps=eps)
         _beta("AdaMax", beta1=beta1, beta2=beta2)
         _check("AdaMax: eps", eps > 0, "a number above 0", eps)
         self.beta1, self.beta2, self.eps = beta1, beta2, eps
@@ -133,6 +135,7 @@ class ProximalAdagrad(_ByParameter):
         weight_decay=0.0,
     ):
         super().__init__(params, learning_rate, weight_decay, loss_scale)
+        _optimizers.require_floats("ProximalAdagrad", accum=accum, l1=l1, l2=l2)
         _from_zero("ProximalAdagrad", accum=accum, l1=l1, l2=l2)
         self.l1, self.l2, self.use_locking = l1, l2, use_locking
         self.accum = self.parameters.clone(prefix="accum", init=accum)

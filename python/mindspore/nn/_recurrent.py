@@ -162,6 +162,10 @@ class _Layers(muster.Cell):
         name = type(self).__name__
         _check(name, dtype, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         _check_nonlinearity(name, nonlinearity)
+        if not isinstance(dropout, float):
+            raise TypeError(f"{name}: dropout is a float, not {type(dropout).__name__}")
+        if not isinstance(bidirectional, bool):
+            raise TypeError(f"{name}: bidirectional is a bool, not {type(bidirectional).__name__}")
         if not 0 <= dropout < 1:
             raise ValueError(f"{name}: dropout is in [0, 1), not {dropout}")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers

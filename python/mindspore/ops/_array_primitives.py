@@ -181,6 +181,8 @@ class TopK(Primitive):
 
     def __init__(self, sorted=True):
         super().__init__()
+        if not isinstance(sorted, bool):
+            raise TypeError(f"TopK: sorted is a bool, not {type(sorted).__name__}")
         self.sorted = sorted
 
     def compute(self, input_x, k):

@@ -1,5 +1,7 @@
 """mindspore.ops: pools, resizing, boxes, losses and random numbers as classes."""
 
+import math
+
 import muster
 from mindspore import _names
 from mindspore.ops import (
@@ -10,7 +12,7 @@ from mindspore.ops import (
     _resize,
     _windows,
 )
-from mindspore.ops._primitive import Primitive, of_row, without_settings
+from mindspore.ops._primitive import Primitive, of_row, sizes_of, without_settings
 from muster import ops
 
 _made = {}
@@ -471,5 +473,30 @@ def _dropped(x, keep_prob, axes):
     return ops.mul(x, made), ops.not_equal(made, 0)
 
 
+def _areas(numpy, size, count, align_corners):
+    """(count, size): how much of each pixel each new one takes, along one axis."""
+    step = (size - 1) / (count - 1) if align_corners and count > 1 else size / count
+    made = numpy.zeros((count, size))
+    for new in range(count):
+        begin, end = new * step, (new + 1) * step
+        for at in range(int(begin), math.ceil(end)):
+            made[new, min(at, size - 1)] += (min(end, at + 1) - max(begin, at)) / step
+    return made
+
+
+def _resized_by_area(images, size, align_corners):
+    import numpy
+
+    rows, columns = sizes_of(size)
+    x = ops.transpose(ops.cast(images, muster.float32), (0, 3, 1, 2))
+    tall, wide = (
+        muster.Tensor(_areas(numpy, have, want, align_corners), muster.float32)
+        for have, want in zip(x.shape[2:], (rows, columns), strict=True)
+    )
+    x = ops.matmul(ops.matmul(tall, x), ops.transpose(wide, (1, 0)))
+    return ops.transpose(x, (0, 2, 3, 1))
+
+
+_named("ResizeArea", _resized_by_area, align_corners=False)
 globals().update(_made)
 __all__ = sorted(_made)

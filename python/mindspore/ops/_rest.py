@@ -289,20 +289,6 @@ def _number_of_dtype(name, argument, dtype):
 # ---- Functions ---------------------------------------------------------------------------------------------
 
 
-def uniform_candidate_sampler(
-    true_classes, num_true, num_sampled, unique, range_max, seed=0, remove_accidental_hits=False
-):
-    """(classes drawn, how often the true ones are expected, how often those drawn)."""
-    if unique:
-        drawn = _random.randperm(range_max, seed, dtype=true_classes.dtype)[:num_sampled]
-        chance = num_sampled / range_max
-    else:
-        drawn = _random.randint(0, range_max, (num_sampled,), seed, dtype=true_classes.dtype)
-        chance = num_sampled / range_max
-    true = ops.full(tuple(true_classes.shape), chance, dtype=muster.float32)
-    return drawn, true, ops.full((num_sampled,), chance, dtype=muster.float32)
-
-
 def custom_info_register(*reg_info):
     """The function: what is said of a custom op is not asked."""
     return lambda function: function
@@ -371,6 +357,5 @@ __all__ = [
     "sparse_segment_mean",
     "switch",
     "vm_impl_registry",
-    "uniform_candidate_sampler",
     *sorted(_made),
 ]

@@ -319,6 +319,8 @@ void insert_param(nb::handle self, const std::string& name, nb::handle parameter
     const std::string type = class_name(parameter);
     throw nb::type_error(("insert_param_to_cell takes a Parameter, not " + type).c_str());
   }
+  if (name.empty() || name.find('.') != std::string::npos)
+    throw nb::key_error(("insert_param_to_cell: '" + name + "' is no name of an attribute").c_str());
   nb::setattr(self, name.c_str(), parameter);
 }
 

@@ -136,6 +136,10 @@ void bind_optimizer_base(nb::module_& core) {
 // The arguments by name, but for the parameters, kept with the object.
 constexpr const char* settings_attribute = "_settings";
 
+// What mindspore calls with the name of a class and its settings before one is made; it lives as long as the
+// process.
+nb::handle settings_check;
+
 constexpr const char* params_doc =
     "`params` are the Parameters to update, or groups of them (see Optimizer). `learning_rate` is a number, "
     "a list with the rate of each step, or a LearningRateSchedule; `weight_decay` a number or a cell of the "
@@ -192,12 +196,13 @@ void bind_row(nb::module_& core, nb::dict& classes) {
                                     const nb::kwargs& keywords) {
                 const auto objects = placed(schema.name, *parameters, positional, keywords);
                 auto updated = updated_from(objects[0], std::string(schema.name) + "(params)");
-                Given given;
                 nb::dict settings;
-                for (std::size_t i = 1; i < objects.size(); ++i) {
-                  given.read(schema, schema.arguments[i - 1], objects[i]);
+                for (std::size_t i = 1; i < objects.size(); ++i)
                   settings[nb::str((*parameters)[i].name.c_str())] = objects[i];
-                }
+                if (settings_check.is_valid()) settings_check(nb::str(std::string(schema.name).c_str()), settings);
+                Given given;
+                for (std::size_t i = 1; i < objects.size(); ++i)
+                  given.read(schema, schema.arguments[i - 1], objects[i]);
                 make_cell(self, updated, given.settings, std::move(given.attributes));
                 self.h.attr("__dict__")[settings_attribute] = settings;
               },
@@ -216,6 +221,9 @@ nb::dict bind_rows(nb::module_& core, nn::OptimizerClasses<Made...>) {
 void bind_optimizers(nb::module_& core) {
   bind_optimizer_base(core);
   core.attr("_optimizers") = bind_rows(core, nn::RowOptimizers());
+  core.def(
+      "_check_settings_of_optimizers", [](nb::object check) { settings_check = check.release().ptr(); },
+      nb::arg("check"), "From now on check(class, settings) is called before an optimizer is made.");
   bind_cell_class<nn::LARS, Optimizer>(
       core, "LARS",
       "Another optimizer whose gradients become r (g + weight_decay p), r = coefficient |p| / (|g| + "

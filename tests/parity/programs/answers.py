@@ -145,6 +145,8 @@ def namespace():
             "init": "mindspore.common.initializer",
             "train": "mindspore.train",
             "optim": "mindspore.experimental.optim",
+            "linalg": "mindspore.scipy.linalg",
+            "optimize": "mindspore.scipy.optimize",
             "Op": "mindspore.ops.operations",
         }.items()
     }

@@ -8,7 +8,7 @@ FAMILIES = {
     for function in (
         *(tensors.operators, tensors.elementwise, tensors.gradients, tensors.pairs, tensors.reductions),
         *(tensors.shapes, tensors.indexing, tensors.creation, tensors.objects, tensors.primitives),
-        tensors.arguments,
+        *(tensors.arguments, tensors.seldom),
         *(training.cells, training.losses, training.optimizers, training.initializers),
         *(training.datasets, training.images, training.metrics, training.sounds, training.messages),
     )

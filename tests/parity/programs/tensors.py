@@ -334,3 +334,16 @@ def arguments():
 
 def primitives():
     yield from table("primitives")
+
+
+COO = "ms.COOTensor(Tensor([[0, 1], [1, 2]], ms.int64), Tensor([1.5, -0.5], ms.float32), (3, 4))"
+CSR = "ms.CSRTensor(Tensor([0, 1, 1, 3], ms.int32), Tensor([2, 0, 3], ms.int32), Tensor([1.5, 0.5, -2.0], ms.float32), (3, 4))"
+OF_VALUES = "abs acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor inv isfinite isinf isnan log log1p neg relu relu6 round sigmoid sin sinh softsign sqrt square tan tanh"
+
+
+def seldom():
+    """Names that few scripts use."""
+    for name in OF_VALUES.split():
+        yield f"ops.coo_{name}({COO}).values"
+        yield f"ops.csr_{name}({CSR}).values"
+    yield from table("seldom")

@@ -1,5 +1,7 @@
 """mindspore.train.serialization: parameters to files and back."""
 
+import os
+
 import muster
 from mindspore import _device, _names
 from mindspore import context as context
@@ -40,9 +42,15 @@ def save_checkpoint(
         items = {item["name"]: item["data"] for item in save_obj}
     if choice_func is not None:
         items = {name: value for name, value in items.items() if choice_func(name)}
-    name = str(ckpt_file_name)
+    name = _path(call, ckpt_file_name)
     name = name if name.endswith(format) else f"{name}.{format}"
     muster.save_checkpoint({**items, **(append_dict or {})}, name)
+
+
+def _path(call, name) -> str:
+    if not isinstance(name, str | os.PathLike):
+        raise TypeError(f"{call}: the name of the file is a string or a path, not {type(name).__name__}")
+    return str(name)
 
 
 def load_checkpoint(
@@ -59,7 +67,7 @@ def load_checkpoint(
 ):
     """The parameters of a file by name; with `net`, they are set there too. The file tells its own format."""
     _refuse_settings("mindspore.load_checkpoint", {"dec_key": dec_key, **settings})
-    values = muster.load_checkpoint(str(ckpt_file_name))
+    values = muster.load_checkpoint(_path("mindspore.load_checkpoint", ckpt_file_name))
 
     def prefixes(given):
         return (given,) if isinstance(given, str) else tuple(given)
@@ -81,7 +89,12 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
     """Sets the net's parameters; returns the names that found no counterpart: (of the net, of the file)."""
     call = "mindspore.load_param_into_net"
     _refuse_settings(call, {"remove_redundancy": remove_redundancy})
+    if not isinstance(net, muster.Cell):
+        raise TypeError(f"{call}: net is a Cell, not {type(net).__name__}")
     values = dict(parameter_dict)
+    for name, value in values.items():
+        if not isinstance(name, str) or not hasattr(value, "dtype"):
+            raise TypeError(f"{call}: a dict of names and parameters is needed, not {name!r}: {value!r}")
     for parameter in net.get_parameters():
         if (value := values.get(parameter.name)) is None:
             continue
