@@ -47,7 +47,9 @@ def _check_python_backends() -> None:
 _check_version()
 _check_python_backends()
 
-from muster.torch._group import create  # noqa: E402 - after the check, which says what is missing
+# After the checks, which say what is missing.
+from muster.torch._group import create  # noqa: E402
+from muster.torch._recoverable import recoverable  # noqa: E402
 
 
 def register() -> None:
@@ -59,4 +61,4 @@ def register() -> None:
 
 register()
 
-__all__ = ["register"]
+__all__ = ["recoverable", "register"]

@@ -2,16 +2,27 @@
 
 import sys
 
+import torch
 from torch.distributed import ProcessGroup
 
 from muster.torch._backend import MusterBackend
 from muster.torch._process_group import MusterProcessGroup
+from muster.torch._recovering_backend import RecoveringBackend, recovers
 from muster.torch._rendezvous import connect
 
 
 def backend(store, rank: int, size: int, timeout) -> MusterBackend:
     native, liveness = connect(store, rank, size, timeout)
     return MusterBackend(native, liveness, store, timeout)
+
+
+def recovering_backend(store, rank: int, size: int, timeout) -> RecoveringBackend:
+    if torch.distributed.is_initialized():
+        raise RuntimeError(
+            "muster: a job that recovers (MS_ENABLE_RECOVERY=1) has the default group alone: leave out "
+            "new_group and split_group, or the variable"
+        )
+    return RecoveringBackend(store, rank, size, timeout)
 
 
 def _devices() -> dict[str, str]:
@@ -33,7 +44,8 @@ def create(opts, backend_options) -> MusterBackend | ProcessGroup:
             f"muster: there is no backend of {', '.join(others)}, only of the CPU: "
             f'init_process_group("cpu:muster,{others[0]}:nccl") gives each device its backend'
         )
-    made = backend(opts.store, opts.group_rank, opts.group_size, opts.timeout)
+    make = recovering_backend if recovers() else backend
+    made = make(opts.store, opts.group_rank, opts.group_size, opts.timeout)
     if set(devices) != {"cpu"}:
         return made
     group = MusterProcessGroup(opts.process_group.get_group_store(), made)

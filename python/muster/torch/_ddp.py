@@ -1,0 +1,49 @@
+"""DistributedDataParallel over a group that is made anew."""
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def ddp_modules(model: torch.nn.Module) -> list[DistributedDataParallel]:
+    return [module for module in model.modules() if isinstance(module, DistributedDataParallel)]
+
+
+def check_renewable(module: DistributedDataParallel) -> None:
+    """Raises ValueError where its group is another than the default one, which alone is made anew."""
+    if module.process_group is not dist.distributed_c10d._get_default_group():
+        raise ValueError(
+            "muster: DistributedDataParallel in recoverable() has to be made over the default group: leave "
+            "out process_group="
+        )
+
+
+def renew(module: DistributedDataParallel) -> None:
+    """A reducer like that of a new process: of a step that was cut it waits for gradients for ever, and its
+    buckets have been ordered by steps that a new process has not seen. What pickling does, in place."""
+    hooks = list(getattr(module, "_comm_hooks", []))
+    state = module.__getstate__()
+    module.reducer = module.logger = None  # their hooks on parameters go first
+    module.__setstate__(state)
+    module._comm_hooks = []
+    for hook, hook_state in hooks:
+        module.register_comm_hook(hook_state, hook)
+
+
+def _shares(module: DistributedDataParallel) -> bool:
+    return bool(module.broadcast_buffers)
+
+
+def share_buffers(modules: list[DistributedDataParallel], native) -> None:
+    """Gives all ranks rank 0's buffers at the end of a step, as DistributedDataParallel would at the
+    beginning of the next: so any rank can give them to one that comes back, also where that is rank 0."""
+    for module in modules:
+        if not _shares(module):
+            continue
+        for buffer in module.module.buffers():
+            data = buffer.detach()
+            flat = data if data.is_contiguous() else data.contiguous()
+            native.broadcast(flat.data_ptr(), flat.nbytes, 0)
+            if flat is not data:
+                with torch.no_grad():
+                    data.copy_(flat)

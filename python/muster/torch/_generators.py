@@ -1,0 +1,59 @@
+"""States of the random number generators of this process: torch's on the CPU, random's and numpy's."""
+
+import ctypes
+import random
+import struct
+import sys
+
+import torch
+
+_WORDS = 624  # of a Mersenne twister
+_RANDOM = struct.Struct(f"<{_WORDS + 1}I?d")  # words and place, whether a second normal number waits, and it
+_NUMPY = struct.Struct(f"<?{_WORDS}Iiid")  # whether numpy is imported, words, place, the same two
+_TORCH_BYTES = torch.get_rng_state().numel()
+RECORD_BYTES = _TORCH_BYTES + _RANDOM.size + _NUMPY.size
+_NO_NUMPY = bytes(_NUMPY.size)
+
+
+def _numpy_random():
+    numpy = sys.modules.get("numpy")
+    return None if numpy is None else numpy.random
+
+
+def _numpy_state() -> bytes:
+    numpy_random = _numpy_random()
+    if numpy_random is None:
+        return _NO_NUMPY
+    state = numpy_random.get_state(legacy=False)
+    if state["bit_generator"] != "MT19937":
+        raise RuntimeError(
+            f"muster: numpy's global generator is a {state['bit_generator']}, and only the one that numpy "
+            "begins with, MT19937, is kept: give generators of your own state_dict() and load_state_dict() "
+            "and name them in recoverable(states=)"
+        )
+    words = state["state"]
+    return _NUMPY.pack(True, *words["key"].tolist(), words["pos"], state["has_gauss"], state["gauss"])
+
+
+def record() -> bytes:
+    """The states of all generators: RECORD_BYTES."""
+    _, words, waiting = random.getstate()
+    torch_state = torch.get_rng_state()
+    return b"".join(
+        (
+            ctypes.string_at(torch_state.data_ptr(), _TORCH_BYTES),
+            _RANDOM.pack(*words, waiting is not None, waiting or 0.0),
+            _numpy_state(),
+        )
+    )
+
+
+def restore(kept: bytes) -> None:
+    """Sets all generators to what record() gave."""
+    torch.set_rng_state(torch.frombuffer(bytearray(kept[:_TORCH_BYTES]), dtype=torch.uint8))
+    *words, is_waiting, waiting = _RANDOM.unpack_from(kept, _TORCH_BYTES)
+    random.setstate((3, tuple(words), waiting if is_waiting else None))
+    has_numpy, *numpy_words, place, has_gauss, gauss = _NUMPY.unpack_from(kept, _TORCH_BYTES + _RANDOM.size)
+    numpy_random = _numpy_random()
+    if has_numpy and numpy_random is not None:
+        numpy_random.set_state(("MT19937", numpy_words, place, has_gauss, gauss))

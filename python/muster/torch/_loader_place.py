@@ -1,0 +1,81 @@
+"""The place in a loader: which epoch, which batch, and how a process that comes late gets there."""
+
+from torch.utils.data import DataLoader, IterableDataset
+
+from muster.torch import _generators
+
+_END = object()
+
+
+def _sampler_of(loader):
+    """What is told of epochs: the sampler of a DataLoader, or of its batches."""
+    for found in (
+        getattr(loader, "sampler", None),
+        getattr(getattr(loader, "batch_sampler", None), "sampler", None),
+    ):
+        if hasattr(found, "set_epoch"):
+            return found
+    return None
+
+
+def _passes_cheaply(loader) -> bool:
+    """Whether batches can be passed over by their indices: the process itself reads rows of a map."""
+    return (
+        isinstance(loader, DataLoader)
+        and loader.num_workers == 0
+        and not isinstance(loader.dataset, IterableDataset)
+        and loader.batch_sampler is not None
+    )
+
+
+class LoaderPlace:
+    """epoch and step: of the batch that next() gives, from 0. Opening an epoch may use the generators."""
+
+    def __init__(self, loader, sampler) -> None:
+        self._loader, self._sampler = loader, sampler if sampler is not None else _sampler_of(loader)
+        if self._sampler is not None and not hasattr(self._sampler, "set_epoch"):
+            raise ValueError(
+                f"muster: sampler of recoverable() is a {type(self._sampler).__name__} without set_epoch()"
+            )
+        self.epoch, self.step = 0, 0
+        self._batches = None
+
+    def _open(self) -> None:
+        if self._sampler is not None:
+            self._sampler.set_epoch(self.epoch)
+        self._batches = iter(self._loader)
+
+    def next(self):
+        """The batch of this place, or END at the end of the epoch; the place stays until advance()."""
+        if self._batches is None:
+            self._open()
+        return next(self._batches, _END)
+
+    def advance(self) -> None:
+        self.step += 1
+
+    def end_epoch(self) -> None:
+        self.epoch, self.step, self._batches = self.epoch + 1, 0, None
+
+    def move(self, epoch: int, step: int, at_epoch: bytes) -> None:
+        """To another place: an epoch is opened with its own generators, and batches are passed over."""
+        self.epoch, self.step, self._batches = epoch, step, None
+        if step == 0:
+            return
+        _generators.restore(at_epoch)
+        self._open()
+        pass_one = self._batches.__next__
+        if _passes_cheaply(self._loader) and hasattr(self._batches, "_next_index"):
+            pass_one = self._batches._next_index
+        for index in range(step):
+            try:
+                pass_one()
+            except StopIteration:
+                raise ValueError(
+                    f"muster: the job is at batch {step} of epoch {epoch}, and the loader of this script has "
+                    f"{index} an epoch: start the script as it was"
+                ) from None
+
+
+def is_end(batch) -> bool:
+    return batch is _END

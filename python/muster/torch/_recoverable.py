@@ -1,0 +1,510 @@
+"""The loop of a PyTorch training that survives the death of its ranks: recoverable()."""
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import torch
+import torch.distributed as dist
+
+from muster.torch import _generators
+from muster.torch._ddp import check_renewable, ddp_modules, renew, share_buffers
+from muster.torch._errors import FAILURES
+from muster.torch._loader_place import LoaderPlace, is_end
+from muster.torch._points import Points, pack, unpack
+from muster.torch._recovering_backend import RecoveringBackend, recovers
+from muster.torch._rejoin import MissingRanksError
+from muster.torch._step_mark import step_mark
+from muster.torch._training_state import TrainingState
+
+_EXIT_CODE_PEER_LOST = 69  # no launcher starts again who says so
+_TAG = 1 << 40  # of messages between ranks that have met again
+_RETRY_SECONDS = 0.05
+_NO_BATCH = object()
+_RUN = "MUSTER_RUN_ID"  # of the launcher: the same for a process that it starts again
+
+
+class _OverError(Exception):
+    """The loop has ended well on this host, and others may have left."""
+
+
+def _backend():
+    """The backend that recovers, or None where nothing does: no group, no MS_ENABLE_RECOVERY."""
+    if not (dist.is_available() and dist.is_initialized() and recovers()):
+        return None
+    group = dist.distributed_c10d._get_default_group()
+    found = group._get_backend(torch.device("cpu"))
+    if not isinstance(found, RecoveringBackend):
+        raise ValueError(
+            f"muster: recoverable() needs a group of Muster, and the default one is of "
+            f'{dist.get_backend()}: init_process_group("muster"), after import muster.torch'
+        )
+    return found
+
+
+def _listed(one_or_several) -> list:
+    if one_or_several is None:
+        return []
+    return list(one_or_several) if isinstance(one_or_several, list | tuple) else [one_or_several]
+
+
+def decide(plan: list[dict]) -> tuple[int, int, str]:
+    """From all claims: whose state all go on with, how many steps that has, and where it lies.
+
+    A rank that has counted a step has seen that all had finished it: the others count it, too. Where no rank
+    lives that was in the loop, the newest point of any disk; where there is none, what rank 0 begins with.
+    """
+    for kind in ("live", "disk"):
+        having = [(claim["count"], -rank) for rank, claim in enumerate(plan) if claim["kind"] == kind]
+        if having:
+            count, rank = max(having)
+            return -rank, count, kind
+    return 0, 0, "none"
+
+
+class Steps(Iterator):
+    """What recoverable() returns: the steps of a training."""
+
+    def __init__(
+        self, model, optimizers, loader, epochs: int, sampler, states: dict, save_steps: int
+    ) -> None:
+        self._model, self._epochs, self._save_steps = model, epochs, save_steps
+        self._place = LoaderPlace(loader, sampler)
+        self._stops = False
+        self._backend = _backend()
+        if self._backend is not None:
+            self._ddp = ddp_modules(model)
+            for module in self._ddp:
+                check_renewable(module)
+            self._calls = self._backend.calls
+            self._rank, self._size = self._calls.rank, self._calls.size
+            self._state = TrainingState(model, optimizers, states)
+            self._begin_recovery()
+        self._steps = self._plain() if self._backend is None else self._recovering()
+
+    def _begin_recovery(self) -> None:
+        self._count = 0  # steps that count, for all
+        self._is_live = False  # whether this process has the state behind them
+        self._is_in_step, self._is_finished = False, False  # of the step that runs: begun, its body done
+        self._batch = _NO_BATCH
+        self._own_generators = b""  # where the body of the step began
+        self._generators: list[bytes] = []  # of all ranks, where the last step ended
+        self._epoch_generators: list[bytes] = []  # and where the epoch began
+        folder = os.environ.get("MS_RECOVERY_PATH") or None
+        self._points = Points(folder, self._rank)
+        self._is_writer = int(os.environ.get("LOCAL_RANK") or self._rank) == 0
+        self._writing: threading.Thread | None = None
+        self._mark = step_mark(folder, self._rank)
+        self._point: dict | None = None
+
+    # ---- what the user sees ---------------------------------------------------------------------------
+
+    def __iter__(self) -> "Steps":
+        return self
+
+    def __next__(self):
+        return next(self._steps)
+
+    def stop(self) -> None:
+        """The step that runs now is the last. All ranks say it at one step; do not leave by break."""
+        self._stops = True
+
+    @property
+    def is_aborted(self) -> bool:
+        """Whether the step whose body runs is void: a rank was lost in the middle, and it is made again.
+
+        What collective calls have given the body since is no number of this training.
+        """
+        return self._backend is not None and self._calls.failure is not None
+
+    # ---- the loop -------------------------------------------------------------------------------------
+
+    def _plain(self):
+        """Nothing dies, or all do: two loops."""
+        while self._place.epoch < self._epochs and not self._stops:
+            batch = self._place.next()
+            if is_end(batch):
+                self._place.end_epoch()
+                continue
+            yield self._place.epoch, self._place.step, batch
+            self._place.advance()
+
+    def _recovering(self):
+        if self._is_over_on_disk():
+            self._load(self._point)  # it died behind the loop
+            return
+        if self._point is not None and self._point["is_over"]:
+            self._point = None  # of a job that ended well: this is another one
+        self._recover()
+        self._calls.is_in_loop = True
+        try:
+            while self._fetch() or not self._end():
+                if self._batch is _NO_BATCH:
+                    continue
+                self._begin_step()
+                yield self._place.epoch, self._place.step, self._batch
+                if not self._commit():
+                    self._recover()
+        finally:
+            self._calls.is_in_loop = False
+
+    def _fetch(self) -> bool:
+        """The batch of the next step, or the one that was interrupted; False when there is none left."""
+        while self._batch is _NO_BATCH:
+            if self._place.epoch >= self._epochs:
+                return False
+            batch = self._place.next()
+            if is_end(batch):
+                self._place.end_epoch()
+                self._epoch_generators = self._generators
+            else:
+                self._batch = batch
+        return True
+
+    def _begin_step(self) -> None:
+        self._state.keep()
+        self._own_generators = _generators.record()
+        self._is_in_step = True
+
+    # ---- a step counts for all or for none ------------------------------------------------------------
+
+    def _commit(self) -> bool:
+        """The body is done: whether the step counts. No rank counts it before all have come here."""
+        if self._calls.failure is not None:
+            return False
+        try:
+            share_buffers(self._ddp, self._calls.native)
+            own = _generators.record()
+            has_drawn = own != self._generators[self._rank]
+            self._is_finished = True
+            rows = self._gather_numbers([self._place.epoch, self._place.step, has_drawn, self._stops])
+            self._check_places(rows)
+            if any(row[2] for row in rows):
+                self._generators = self._gather(own)
+        except FAILURES as error:
+            self._calls.cut(error)
+            return False
+        self._count_step()
+        return True
+
+    def _count_step(self) -> None:
+        self._is_in_step = self._is_finished = False
+        self._batch = _NO_BATCH
+        self._count += 1
+        self._place.advance()
+        if self._stops:
+            self._place.epoch, self._place.step = self._epochs, 0
+        self._mark(self._count)
+        if self._count % self._save_steps == 0:
+            self._write_point(is_over=False)
+
+    def _gather(self, own: bytes) -> list[bytes]:
+        source = torch.frombuffer(bytearray(own), dtype=torch.uint8)
+        gathered = torch.empty(self._size * len(own), dtype=torch.uint8)
+        self._calls.native.all_gather(source.data_ptr(), gathered.data_ptr(), len(own))
+        return _rows(gathered, self._size)
+
+    def _gather_numbers(self, numbers) -> list[list[int]]:
+        source = torch.tensor([int(number) for number in numbers], dtype=torch.int64)
+        gathered = torch.empty(self._size, len(numbers), dtype=torch.int64)
+        self._calls.native.all_gather(source.data_ptr(), gathered.data_ptr(), 8 * len(numbers))
+        return gathered.tolist()
+
+    def _check_places(self, rows: list[list[int]]) -> None:
+        for rank, (epoch, step, _, stops) in enumerate(rows):
+            own_epoch, own_step, _, own_stops = rows[self._rank]
+            if (epoch, step) != (own_epoch, own_step):
+                raise RuntimeError(
+                    f"muster: rank {rank} has made step {step} of epoch {epoch} and rank {self._rank} step "
+                    f"{own_step} of epoch {own_epoch}: the loaders of all ranks need as many batches "
+                    "(DistributedSampler, or drop_last)"
+                )
+            if stops != own_stops:
+                which = rank if stops else self._rank
+                raise RuntimeError(
+                    f"muster: rank {which} alone has called stop(): all ranks do at the same step"
+                )
+
+    # ---- all ranks meet, and go on from one state -----------------------------------------------------
+
+    def _recover(self) -> None:
+        begin, cause = time.monotonic(), self._calls.failure
+        meeting = self._backend.opened_rendezvous()
+        meeting.begin()
+        while True:
+            self._calls.detach(f"rank {self._rank} meets the others again")
+            try:
+                plan, listener = meeting.meet(self._claim(), self._say_missing)
+                self._calls.attach(
+                    *meeting.connect(plan, listener, self._backend.call_timeout.total_seconds())
+                )
+                self._settle(plan)
+                break
+            except MissingRanksError as error:
+                print(error, file=sys.stderr, flush=True)
+                raise SystemExit(_EXIT_CODE_PEER_LOST) from error
+            except FAILURES as error:
+                cause = cause or error
+                meeting.check_time(error)
+                time.sleep(_RETRY_SECONDS)
+        self._say_recovered(plan, time.monotonic() - begin, cause)
+
+    def _claim(self) -> dict:
+        kind, count = ("live", self._count) if self._is_live else ("none", 0)
+        if not self._is_live and self._point is not None:
+            kind, count = "disk", self._point["count"]
+        return {"place": "loop", "kind": kind, "count": count, "is_finished": self._is_finished}
+
+    def _settle(self, plan: list[dict]) -> None:
+        """All have met: each gets what it lacks. What fails leaves this rank with what it had."""
+        source, count, kind = decide(plan)
+        self._check_claims(plan, count, kind)
+        if kind == "none":
+            self._generators = self._epoch_generators = self._gather(_generators.record())
+        if self._rank == source:
+            self._become_source(kind)
+            self._give(plan, count, kind)
+        else:
+            self._take(plan, source, count, kind)
+        if kind == "live":
+            for module in self._ddp:
+                renew(module)
+        self._calls.native.barrier()
+        self._is_live = True
+        self._point = None
+
+    def _check_claims(self, plan: list[dict], count: int, kind: str) -> None:
+        for rank, claim in enumerate(plan):
+            if claim["place"] != "loop":
+                raise RuntimeError(
+                    f"muster: rank {rank} makes a call before the loop of recoverable(), and rank "
+                    f"{self._rank} is in it: all ranks make the same calls"
+                )
+            is_behind = claim["kind"] == "live" and claim["count"] < count
+            if is_behind and not (claim["is_finished"] and claim["count"] == count - 1):
+                raise RuntimeError(
+                    f"muster: rank {rank} has made {claim['count']} steps, and others {count}: it was not "
+                    "among them when they made the last"
+                )
+
+    def _become_source(self, kind: str) -> None:
+        if kind == "disk":
+            self._load(self._point)
+        self._go_back()
+        self._is_live = True
+
+    def _go_back(self) -> None:
+        if self._is_in_step:
+            self._state.go_back()
+            _generators.restore(self._own_generators)
+            self._is_finished = False
+
+    def _lacks(self, claim: dict, count: int, kind: str) -> str:
+        if kind != "live" or claim["kind"] != "live":
+            return "all"
+        return "" if claim["count"] == count else "generators"
+
+    def _give(self, plan: list[dict], count: int, kind: str) -> None:
+        packed: dict[str, bytes] = {}
+        for rank, claim in enumerate(plan):
+            lacking = self._lacks(claim, count, kind)
+            if rank == self._rank or not lacking:
+                continue
+            if lacking not in packed:
+                packed[lacking] = pack(self._packed(lacking, is_over=False))
+            self._send(packed[lacking], rank)
+
+    def _take(self, plan: list[dict], source: int, count: int, kind: str) -> None:
+        lacking = self._lacks(plan[self._rank], count, kind)
+        if not lacking:
+            self._go_back()
+            return
+        packed = unpack(self._receive(source), f"the state of rank {source}")
+        if lacking == "all":
+            self._load(packed)
+            self._is_live = True
+        else:
+            self._generators = _rows(packed["generators"], self._size)
+            self._count_step()
+
+    def _send(self, payload: bytes, rank: int) -> None:
+        data = torch.frombuffer(bytearray(payload), dtype=torch.uint8)
+        size = torch.tensor([data.numel()])
+        limit = self._backend.call_timeout.total_seconds()
+        for tensor in (size, data):
+            self._calls.native.send(tensor.data_ptr(), tensor.nbytes, rank, _TAG, timeout=limit)
+
+    def _receive(self, rank: int) -> memoryview:
+        limit = self._backend.call_timeout.total_seconds()
+        size = torch.zeros(1, dtype=torch.int64)
+        self._calls.native.receive(size.data_ptr(), size.nbytes, rank, _TAG, timeout=limit)
+        data = bytearray(int(size))
+        address = torch.frombuffer(data, dtype=torch.uint8).data_ptr()
+        self._calls.native.receive(address, len(data), rank, _TAG, timeout=limit)
+        return memoryview(data)
+
+    # ---- the state as a whole -------------------------------------------------------------------------
+
+    def _packed(self, what: str, is_over: bool) -> dict:
+        generators = _joined(self._generators)
+        if what == "generators":
+            return {"generators": generators}
+        return {
+            "size": self._size,
+            "epoch": self._place.epoch,
+            "step": self._place.step,
+            "count": self._count,
+            "is_over": is_over,
+            "run": os.environ.get(_RUN, ""),
+            "generators": generators,
+            "epoch_generators": _joined(self._epoch_generators),
+            **self._state.pack(),
+        }
+
+    def _load(self, packed: dict) -> None:
+        if packed["size"] != self._size:
+            raise ValueError(
+                f"muster: the job had {packed['size']} ranks, and this start has {self._size}: start as "
+                "many, or remove MS_RECOVERY_PATH to start fresh"
+            )
+        self._state.load(packed)
+        self._generators = _rows(packed["generators"], self._size)
+        self._epoch_generators = _rows(packed["epoch_generators"], self._size)
+        self._count, self._batch = packed["count"], _NO_BATCH
+        self._is_in_step = self._is_finished = False
+        self._place.move(packed["epoch"], packed["step"], self._epoch_generators[self._rank])
+        _generators.restore(self._generators[self._rank])
+
+    # ---- points, and the end --------------------------------------------------------------------------
+
+    def _write_point(self, is_over: bool) -> None:
+        if not self._is_writer:
+            return
+        self._wait_for_point()
+        payload = self._points.packed(self._packed("all", is_over))
+        if payload is None:
+            return
+        self._writing = threading.Thread(
+            target=self._points.write, args=(payload, self._count), name="muster-point"
+        )
+        self._writing.start()
+
+    def _wait_for_point(self) -> None:
+        if self._writing is not None:
+            self._writing.join()
+            self._writing = None
+
+    def _is_over_on_disk(self) -> bool:
+        """Whether this job, of this very start of the launcher, has ended well."""
+        self._point = self._points.find()
+        run = os.environ.get(_RUN, "")
+        return bool(run) and self._point is not None and self._point["is_over"] and self._point["run"] == run
+
+    def _end(self) -> bool:
+        """Behind the last step: nobody leaves before the end is kept. False: all have met again."""
+        self._write_point(is_over=True)
+        self._wait_for_point()
+        try:
+            self._calls.native.barrier()
+            return True
+        except FAILURES as error:
+            self._calls.cut(error)
+        try:
+            self._recover()
+        except _OverError:
+            return True
+        return False
+
+    def _say_missing(self, missing: list[int]) -> None:
+        if self._place.epoch >= self._epochs and self._is_live and self._is_over_on_disk():
+            raise _OverError
+        present = [rank for rank in range(self._size) if rank not in missing]
+        if missing and self._is_live and self._rank == present[0]:
+            which = "rank" if len(missing) == 1 else "ranks"
+            print(
+                f"muster: waiting for {which} {', '.join(map(str, missing))} of {self._size} to come back",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def _say_recovered(self, plan: list[dict], seconds: float, cause) -> None:
+        source, _, kind = decide(plan)
+        if self._rank != source or (kind == "none" and cause is None):
+            return
+        came = [str(rank) for rank, claim in enumerate(plan) if claim["kind"] != "live"]
+        whence = {"live": f"from rank {source}", "disk": "from the disk", "none": "from the start"}[kind]
+        print(
+            f"muster: all {self._size} ranks go on {whence} with step {self._place.step} of epoch "
+            f"{self._place.epoch}, after {seconds:.2f} s"
+            + (f"; came back: {', '.join(came)}" if came and kind == "live" else "")
+            + (f" ({cause})" if cause is not None else ""),
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _joined(records: list[bytes]) -> torch.Tensor:
+    return torch.frombuffer(bytearray(b"".join(records)), dtype=torch.uint8)
+
+
+def _rows(records: torch.Tensor, size: int) -> list[bytes]:
+    data = ctypes.string_at(records.data_ptr(), records.numel())
+    each = len(data) // size
+    return [data[rank * each : (rank + 1) * each] for rank in range(size)]
+
+
+_taken = False  # one loop a process: who comes back would not know in which the others are
+
+
+def recoverable(
+    model: torch.nn.Module,
+    optimizer,
+    loader,
+    epochs: int = 1,
+    *,
+    lr_scheduler=None,
+    sampler=None,
+    states: dict | None = None,
+    save_steps: int = 100,
+) -> Steps:
+    """The two loops of a training, over epochs and over the batches of a loader, of a job that recovers.
+
+        for epoch, step, (x, y) in muster.torch.recoverable(net, optimizer, loader, epochs=10):
+            optimizer.zero_grad()
+            loss_fn(net(x), y).backward()
+            optimizer.step()
+
+    Both numbers count from 0, the step within its epoch. Where MS_ENABLE_RECOVERY=1, which `muster run
+    --max-restarts 10` sets, a rank that dies and is started again gets parameters, buffers, optimizer state,
+    the state of random numbers and the place in the loader from the others, which keep their processes. Only
+    the interrupted step is made again: its collective calls return without a right value, `is_aborted` says
+    so, and all that the body has changed in what is named here is undone. Without the variable it is two
+    loops.
+
+    model: a module that all ranks have whole, as a rule DistributedDataParallel; several as an nn.ModuleList.
+    optimizer: one, or a list. loader: a DataLoader or what else can be iterated again for each epoch.
+    lr_scheduler: one, or a list; stepped by the body. sampler: whose set_epoch(epoch) is called where an
+    epoch begins; that of the loader where it has one. states: further objects with state_dict() and
+    load_state_dict() by name, the same on all ranks. save_steps: after so many steps a point is written to
+    MS_RECOVERY_PATH, where the job goes on when all ranks have died.
+
+    Raises ValueError for what cannot be kept: parts of parameters (FSDP, ZeroRedundancyOptimizer), parameters
+    that the model has not, states without state_dict(). SystemExit(69), with a line that names them, when
+    ranks do not come back within MS_NODE_TIMEOUT (600 s).
+    """
+    global _taken
+    if epochs < 0 or save_steps < 1:
+        raise ValueError(f"muster: epochs={epochs} and save_steps={save_steps}: at least 0 and 1")
+    if recovers() and dist.is_initialized():
+        if _taken:
+            raise RuntimeError(
+                "muster: a job that recovers has one loop of recoverable(): make one loop of all epochs"
+            )
+        _taken = True
+    named = dict(states or {})
+    for index, scheduler in enumerate(_listed(lr_scheduler)):
+        named[f"lr_scheduler {index}"] = scheduler
+    return Steps(model, _listed(optimizer), loader, epochs, sampler, named, save_steps)

@@ -1,0 +1,214 @@
+"""The backend of a job that recovers (MS_ENABLE_RECOVERY=1): its group is made anew when a rank has died.
+
+Before the loop of recoverable() no group is connected: who comes back runs its script from the top, alone.
+There DistributedDataParallel hears its own answers, since the loop hands parameters out anyway; a first other
+call connects all ranks. In the loop a call that a death cuts does not raise: the step is void, its numbers
+are dropped, and the loop makes it again.
+"""
+
+import ctypes
+import os
+import sys
+import threading
+
+from torch.nn.parallel import DistributedDataParallel
+
+from muster.torch._backend import MusterBackend
+from muster.torch._errors import FAILURES, failure
+
+RECOVERS = "MS_ENABLE_RECOVERY"
+CAME_BACK = "MUSTER_RESTART_COUNT"
+
+
+def recovers() -> bool:
+    return os.environ.get(RECOVERS) == "1"
+
+
+class _Void:
+    """A call that was cut, as one that is done."""
+
+    def is_done(self) -> bool:
+        return True
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return True
+
+    def on_done(self, then) -> None:
+        then(None)
+
+
+_VOID = _Void()
+
+
+class _Cuttable:
+    """A native call under way, whose failure makes the step void and raises nothing."""
+
+    def __init__(self, calls: "RecoveringCalls", call) -> None:
+        self._calls, self._call = calls, call
+
+    def is_done(self) -> bool:
+        return self._call.is_done()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        try:
+            return self._call.wait(timeout)
+        except FAILURES as error:
+            self._calls.cut(error)
+            return True
+
+    def on_done(self, then) -> None:
+        def end(error) -> None:
+            if isinstance(error, FAILURES):
+                self._calls.cut(error)
+                error = None
+            then(error)
+
+        self._call.on_done(end)
+
+
+def _is_made_for_ddp() -> bool:
+    code = DistributedDataParallel.__init__.__code__
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is code:
+            return True
+        frame = frame.f_back
+    return False
+
+
+# What DistributedDataParallel calls when it is made, in a world where all others say the same.
+def _broadcast_alone(data, size_bytes, root, *_args, **_kwargs) -> None:
+    pass
+
+
+def _gather_alone(source, outputs, sizes, *_args, **_kwargs) -> None:
+    for address, size in zip(outputs, sizes, strict=True):
+        ctypes.memmove(address, source, size)
+
+
+_ALONE = {"broadcast": _broadcast_alone, "all_gather_sizes": _gather_alone}
+
+
+class RecoveringCalls:
+    """Stands where a backend has its native group, and calls the newest one.
+
+    connect_first(): makes the group of a call before the loop. failure: what cut the step that runs, or None.
+    """
+
+    def __init__(self, rank: int, size: int, connect_first) -> None:
+        self.rank, self.size = rank, size
+        self.native = None
+        self.liveness = None
+        self.is_in_loop = False
+        self.failure: BaseException | None = None
+        self._connect_first = connect_first
+        self._lock = threading.Lock()
+
+    def cut(self, error: BaseException) -> None:
+        with self._lock:
+            if self.failure is None:
+                self.failure = error
+
+    def attach(self, native, liveness) -> None:
+        self.native, self.liveness, self.failure = native, liveness, None
+
+    def detach(self, reason: str) -> None:
+        """The group is over: peers that wait in it are told."""
+        native, liveness, self.native, self.liveness = self.native, self.liveness, None, None
+        if liveness is not None:
+            liveness.close()
+        if native is not None:
+            native.abort(reason)
+            native.close()
+
+    def shut(self) -> None:
+        native, liveness, self.native, self.liveness = self.native, self.liveness, None, None
+        if liveness is not None:
+            liveness.close()
+        if native is not None:
+            native.close()
+
+    def __getattr__(self, name: str):
+        def call(*args, **kwargs):
+            if self.failure is not None:
+                return _VOID
+            if self.native is None:
+                if name in _ALONE and _is_made_for_ddp():
+                    _ALONE[name](*args, **kwargs)
+                    return _VOID
+                if not self._connect_first(name):
+                    return _VOID
+            try:
+                made = getattr(self.native, name)(*args, **kwargs)
+            except FAILURES as error:
+                if not self.is_in_loop:
+                    raise
+                self.cut(error)
+                return _VOID
+            return _Cuttable(self, made) if self.is_in_loop and made is not None else made
+
+        if name.startswith("_"):
+            raise AttributeError(name)
+        setattr(self, name, call)
+        return call
+
+
+class RecoveringBackend(MusterBackend):
+    """The backend of the default group of a job that recovers."""
+
+    def __init__(self, store, rank: int, size: int, timeout) -> None:
+        self.calls = RecoveringCalls(rank, size, self._connect_first)
+        self.default_store, self.call_timeout = store, timeout
+        self.rendezvous = None
+        super().__init__(self.calls, _NoLiveness(), store, timeout)
+
+    def attach(self, native, liveness) -> None:
+        self._mailboxes.clear()
+        self._coalesced = None
+        self.calls.attach(native, liveness)
+
+    def abort(self) -> None:
+        self.calls.detach(f"rank {self.calls.rank} has aborted its process group")
+
+    def shutdown(self) -> None:
+        self.calls.shut()
+
+    def limit_seconds(self) -> float:
+        return float(os.environ.get("MS_NODE_TIMEOUT") or 600)
+
+    def opened_rendezvous(self):
+        from muster.torch._rejoin import Rendezvous
+
+        if self.rendezvous is None:
+            self.rendezvous = Rendezvous(
+                self.default_store, self.calls.rank, self.calls.size, self.limit_seconds()
+            )
+        return self.rendezvous
+
+    def _connect_first(self, name: str) -> bool:
+        """Connects for a call before the loop; False for one that the others have passed already."""
+        came_back = int(os.environ.get(CAME_BACK) or 0) > 0
+        if came_back and name == "barrier":
+            return False
+        if came_back:
+            raise RuntimeError(
+                f"muster: rank {self.calls.rank} was started again, and the others have passed this {name} "
+                "before the loop of muster.torch.recoverable(), or never come to one: make it inside the "
+                "loop, or let all ranks compute the value; scripts without recoverable() are started again as a "
+                "whole: muster run --restart group"
+            )
+        meeting = self.opened_rendezvous()
+        meeting.begin()
+        try:
+            plan, listener = meeting.meet({"place": "before the loop"})
+            self.attach(*meeting.connect(plan, listener, self.call_timeout.total_seconds()))
+        except FAILURES as error:
+            raise failure(error) from error
+        return True
+
+
+class _NoLiveness:
+    """Groups of a job that recovers have theirs in RecoveringCalls."""
+
+    def close(self) -> None:
+        pass
