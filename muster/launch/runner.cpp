@@ -161,6 +161,7 @@ SupervisorOptions supervisor_options(const JobSettings& job, const Environment& 
           .run_folder = run_folder,
           .restarts_max = static_cast<std::size_t>(job.max_restarts.value),
           .recovery_folder = recovery_folder(job, environment),
+          .restarts_group = job.restarts_group(),
           .tail = job.tail.value,
           .is_colored = wants_colors(environment),
           .asks_scheduler = job.preset.value == "muster",

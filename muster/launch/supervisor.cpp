@@ -59,6 +59,13 @@ std::string behind(const checkpoint::StepPlace& place) {
                      place.call == 0 ? "" : fmt::format(" of call {}", place.call));
 }
 
+// How many steps a job of muster.torch.recoverable() has made, as it writes it.
+std::string torch_steps(const std::string& recovery_folder) {
+  constexpr std::size_t bytes_max = 64;
+  const auto file = net::read_small_file(recovery_folder + "/torch/steps", bytes_max);
+  return file ? file->text : std::string();
+}
+
 class Supervisor final : public CrewListener {
  public:
   Supervisor(const std::vector<HostWork>& hosts, const SupervisorOptions& options)
@@ -81,8 +88,9 @@ class Supervisor final : public CrewListener {
   void on_note(const Crew& crew, std::string_view line) override;
 
  private:
-  // settling: one has failed, the others may notice. closing: the work is over, the services end.
-  enum class Phase { running, settling, ending, closing, killing };
+  // regrouping: one has failed, all end, and all are started again. settling: one has failed, the others may
+  // notice. closing: the work is over, the services end.
+  enum class Phase { running, regrouping, settling, ending, closing, killing };
 
   Result<> prepare();
   Result<> take_over_signals();
@@ -94,7 +102,10 @@ class Supervisor final : public CrewListener {
   void take_lease();
   void note_failure(Running& process);
   bool plan_restart(Running& process);
-  static ProcessSpec spec_of_return(ProcessSpec spec);
+  bool plan_group_restart(Running& process);
+  void restart_group_when_ended();
+  static ProcessSpec spec_of_return(ProcessSpec spec, std::size_t restarts);
+  ProcessSpec spec_of_group(ProcessSpec spec) const;
   void restart_what_is_due();
   void tell_of_early_ends();
   void tell_other_hosts_of_early_ends();
@@ -134,6 +145,7 @@ class Supervisor final : public CrewListener {
   std::vector<std::size_t> failed_;  // in the order in which they ended, until the others are asked to end
   std::string start_failure_;
   Phase phase_ = Phase::running;
+  std::size_t group_restarts_ = 0;
   TimePoint begin_ = options_.clock.now();
   TimePoint deadline_{};
   int interrupted_by_ = 0;
@@ -181,7 +193,7 @@ void Supervisor::start_all() {
   for (const bool is_service : {true, false})
     for (Running& process : processes_)
       if (process.is_service() == is_service && start_failure_.empty())
-        process.crew->start(index_of(process), *process.spec);
+        process.crew->start(index_of(process), spec_of_group(*process.spec));
 }
 
 void Supervisor::start_watch() {
@@ -192,7 +204,7 @@ void Supervisor::start_watch() {
 
 void Supervisor::on_start_failure(std::size_t index, const Error& error) {
   Running& process = processes_[index];
-  if (process.restarts.restarts() == 0) {
+  if (process.restarts.restarts() == 0 && group_restarts_ == 0) {
     if (start_failure_.empty())
       start_failure_ = process.host.empty() || process.crew == &local_
                            ? error.message
@@ -219,6 +231,7 @@ int Supervisor::run() {
     wait(phase_ == Phase::running ? std::nullopt : std::optional(deadline_));
     outputs_.release_due(options_.clock.now());
     restart_what_is_due();
+    restart_group_when_ended();
     tell_of_early_ends();
     advance();
   }
@@ -237,7 +250,7 @@ bool Supervisor::has_work_left() const {
 }
 
 bool Supervisor::is_running() const {
-  return has_work_left() ||
+  return has_work_left() || phase_ == Phase::regrouping ||
          std::any_of(processes_.begin(), processes_.end(), [](const Running& p) { return !p.is_over(); });
 }
 
@@ -245,6 +258,13 @@ bool Supervisor::is_running() const {
 void Supervisor::advance() {
   if (options_.lease != nullptr && phase_ == Phase::running && !has_own_work_left())
     options_.lease->work_ended(0);
+  if (phase_ == Phase::regrouping) {
+    if (options_.clock.now() >= deadline_) {
+      signal_all(SIGKILL, true);
+      deadline_ = options_.clock.now() + options_.grace;
+    }
+    return;
+  }
   if (phase_ < Phase::closing && !has_work_left()) {
     enter(Phase::closing, 0);
     signal_all(SIGTERM, true);
@@ -352,9 +372,15 @@ void Supervisor::on_end(std::size_t index, int wait_status) {
   Running& process = processes_[index];
   process.wait_status = wait_status;
   outputs_.finish(index, options_.clock.now());
+  if (phase_ == Phase::regrouping) {
+    outputs_.release(index);
+    return;
+  }
   if (process.is_service()) {
-    if (phase_ == Phase::running && exit_code_of(wait_status) != 0 && has_work_left()) note_failure(process);
-  } else if (exit_code_of(wait_status) != 0 && !plan_restart(process)) {
+    if (phase_ == Phase::running && exit_code_of(wait_status) != 0 && has_work_left() &&
+        !plan_group_restart(process))
+      note_failure(process);
+  } else if (exit_code_of(wait_status) != 0 && !plan_restart(process) && !plan_group_restart(process)) {
     note_failure(process);
   } else if (exit_code_of(wait_status) == 0 && options_.asks_scheduler) {
     early_ends_.note(*process.spec);
@@ -392,7 +418,7 @@ std::string Supervisor::host_of(const Crew& crew) const {
 }
 
 void Supervisor::on_loss(const Crew& crew, const std::string& reason) {
-  const bool is_early = phase_ == Phase::running || phase_ == Phase::settling;
+  const bool is_early = phase_ <= Phase::settling;
   const std::string host = host_of(crew);
   if (is_early && std::none_of(processes_.begin(), processes_.end(),
                                [](const Running& process) { return process.pid >= 0; }))
@@ -406,7 +432,7 @@ void Supervisor::on_loss(const Crew& crew, const std::string& reason) {
     outputs_.finish(index_of(process), options_.clock.now());
     if (is_early) failed_.push_back(index_of(process));
   }
-  if (phase_ == Phase::running && !failed_.empty()) enter(Phase::settling, 0);
+  if (phase_ < Phase::settling && !failed_.empty()) enter(Phase::settling, 0);
 }
 
 void Supervisor::on_note(const Crew& crew, std::string_view line) {
@@ -425,15 +451,18 @@ bool Supervisor::has_work_left_besides(const Running& process) const {
 
 // Returns whether the process will be started again.
 bool Supervisor::plan_restart(Running& process) {
-  if (phase_ != Phase::running || options_.restarts_max == 0) return false;
+  if (phase_ != Phase::running || options_.restarts_max == 0 || options_.restarts_group) return false;
   if (!is_restartable(process.spec->role, *process.wait_status) || !has_work_left_besides(process))
     return false;
   const std::string end = describe_exit(*process.wait_status);
   const checkpoint::Storage& storage = checkpoint::real_storage();
   const auto newest = checkpoint::newest_point_below(options_.recovery_folder, storage);
   const auto place = checkpoint::step_of_process(options_.recovery_folder, process.pid, storage);
+  const std::string last = place ? behind(*place) : "";
   const auto delay = process.restarts.after(
-      {.failure = end, .place = place ? behind(*place) : "", .progress = newest ? to_string(*newest) : ""});
+      {.failure = end,
+       .place = last,
+       .progress = (newest ? to_string(*newest) : "") + last + torch_steps(options_.recovery_folder)});
   if (!delay) return false;
   const auto seconds = std::chrono::duration<double>(*delay).count();
   say(fmt::format("{} (pid {}) {}: starting it again{} ({} of {})",
@@ -446,7 +475,8 @@ bool Supervisor::plan_restart(Running& process) {
 }
 
 // A job is begun anew once: who comes back goes on with it.
-ProcessSpec Supervisor::spec_of_return(ProcessSpec spec) {
+ProcessSpec Supervisor::spec_of_return(ProcessSpec spec, std::size_t restarts) {
+  spec.environment.insert_or_assign("MUSTER_RESTART_COUNT", std::to_string(restarts));
   if (spec.environment.contains("MS_ROLE"))
     spec.environment.insert_or_assign("MUSTER_FRESH", std::string("0"));
   return spec;
@@ -459,8 +489,52 @@ void Supervisor::restart_what_is_due() {
     process.last_wait_status = *process.wait_status;
     process.wait_status.reset();
     outputs_.forget(index_of(process));
-    process.crew->start(index_of(process), spec_of_return(*process.spec));
+    process.crew->start(index_of(process), spec_of_return(*process.spec, process.restarts.restarts()));
   }
+}
+
+// As torchrun does: the first failure ends all, and all begin again. Returns whether they will.
+bool Supervisor::plan_group_restart(Running& process) {
+  if (phase_ != Phase::running || !options_.restarts_group) return false;
+  const std::string who = place_of(process.spec->label, process.host);
+  if (group_restarts_ == options_.restarts_max) {
+    say(fmt::format("all processes have been started again {} times, as often as --max-restarts allows",
+                    group_restarts_));
+    return false;
+  }
+  ++group_restarts_;
+  say(fmt::format("{} (pid {}) {}: ending all processes and starting them again ({} of {})", who, process.pid,
+                  describe_exit(*process.wait_status), group_restarts_, options_.restarts_max));
+  hint_at_memory(process);
+  enter(Phase::regrouping, 0);
+  deadline_ = options_.clock.now() + options_.grace;
+  signal_all(SIGTERM, true);
+  return true;
+}
+
+void Supervisor::restart_group_when_ended() {
+  const bool have_ended = std::all_of(processes_.begin(), processes_.end(),
+                                      [](const Running& process) { return process.has_ended(); });
+  if (phase_ != Phase::regrouping || !have_ended) return;
+  phase_ = Phase::running;
+  for (Running& process : processes_) {
+    process.last_wait_status = *process.wait_status;
+    process.wait_status.reset();
+    process.was_asked_to_end = false;
+    outputs_.forget(index_of(process));
+  }
+  for (const bool is_service : {true, false})
+    for (Running& process : processes_)
+      if (process.is_service() == is_service && phase_ == Phase::running)
+        process.crew->start(index_of(process), spec_of_group(*process.spec));
+}
+
+// torchrun's variables, which scripts of its users read.
+ProcessSpec Supervisor::spec_of_group(ProcessSpec spec) const {
+  if (!options_.restarts_group) return spec;
+  spec.environment.insert_or_assign("TORCHELASTIC_RESTART_COUNT", std::to_string(group_restarts_));
+  spec.environment.insert_or_assign("TORCHELASTIC_MAX_RESTARTS", std::to_string(options_.restarts_max));
+  return spec;
 }
 
 void Supervisor::tell_of_early_ends() {
@@ -485,6 +559,7 @@ void Supervisor::show_state() {
 }
 
 std::string Supervisor::state() const {
+  if (phase_ == Phase::regrouping) return "all processes are ended, and started again";
   if (phase_ != Phase::running) return failed_.empty() ? "ending" : "ending, since a process failed";
   const auto returning = std::find_if(processes_.begin(), processes_.end(),
                                       [](const Running& process) { return process.restart_at; });

@@ -32,6 +32,8 @@ struct SupervisorOptions {
   // `recovery_folder`.
   std::size_t restarts_max = 0;
   std::string recovery_folder = {};
+  // When one of them dies or fails, all are ended and started again, up to restarts_max times.
+  bool restarts_group = false;
   Duration restart_delay = std::chrono::seconds(1);
   Duration restart_delay_max = std::chrono::seconds(30);
   std::vector<std::int64_t> tail = {};  // the ranks whose lines are shown; empty: all

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* visible_variable = "ASCEND_RT_VISIBLE_DEVICES";
 
 Result<> check(const JobSettings& job, const Environment& environment) {
-  MUSTER_TRY_VOID(check_uses(job, {.rank_table = true}));
+  MUSTER_TRY_VOID(check_uses(job, {.group_restarts = true, .rank_table = true}));
   if (job.rank_table.value.empty()) {
     if (job.hosts.value.size() > 1)
       return wrong(

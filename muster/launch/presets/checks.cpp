@@ -34,17 +34,46 @@ Result<> check_style(const JobSettings& job, std::string_view styles) {
                            job.preset.value, fmt::join(known, " and ")));
 }
 
+Result<> check_restarts(const JobSettings& job, const PresetUses& uses) {
+  if (job.max_restarts.value == 0) return {};
+  const std::string& preset = job.preset.value;
+  if (!job.restarts_group() && !uses.restarts)
+    return wrong(fmt::format(
+        "{} {}: with the preset {} a process that was started again could not join the others: {}",
+        job.max_restarts.origin, job.max_restarts.value, preset,
+        uses.group_restarts ? "--restart group starts all of them again" : "leave it out"));
+  if (job.restarts_group() && !uses.group_restarts)
+    return wrong(fmt::format(
+        "{} group: with the preset {} {}: leave it out", job.restart.origin, preset,
+        uses.restarts ? "the others wait for the process that is started again" : "nothing is started again"));
+  if (job.restarts_group() && job.reach.value == Reach::each && job.hosts.value.size() > 1)
+    return wrong(
+        fmt::format("{} group: launchers of several hosts do not start each other's processes again: let one "
+                    "launcher reach all of them, with --hosts and ssh",
+                    job.restart.origin));
+  return {};
+}
+
 }  // namespace
+
+void add_recovery_variables(std::map<std::string, std::string>& variables, const PresetInput& input) {
+  const JobSettings& job = input.job;
+  if (job.max_restarts.value > 0) {
+    variables.emplace("MS_ENABLE_RECOVERY", "1");
+    variables.emplace("MUSTER_MAX_RESTARTS", std::to_string(job.max_restarts.value));
+  }
+  if (!job.recovery_folder.value.empty())
+    variables.emplace("MS_RECOVERY_PATH", job.recovery_folder.value);
+  else if (job.max_restarts.value > 0 && input.environment.get("MS_RECOVERY_PATH").value_or("").empty())
+    variables.emplace("MS_RECOVERY_PATH", input.log_folder + "/recovery");
+}
 
 Result<> check_uses(const JobSettings& job, const PresetUses& uses) {
   const std::string& preset = job.preset.value;
   if (!uses.servers && job.servers.value > 0)
     return wrong(fmt::format("{} {}: the preset {} has no parameter servers: leave it out",
                              job.servers.origin, job.servers.value, preset));
-  if (!uses.restarts && job.max_restarts.value > 0)
-    return wrong(fmt::format(
-        "{} {}: with the preset {} a process that was started again could not join the others: leave it out",
-        job.max_restarts.origin, job.max_restarts.value, preset));
+  MUSTER_TRY_VOID(check_restarts(job, uses));
   if (!uses.rank_table && !job.rank_table.value.empty())
     return wrong(fmt::format("{} {}: a rank table is for the preset ascend, and this is {}: leave it out",
                              job.rank_table.origin, job.rank_table.value, preset));

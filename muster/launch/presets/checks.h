@@ -12,7 +12,8 @@ namespace muster::launch {
 // Settings that only some presets have a meaning for.
 struct PresetUses {
   bool servers = false;
-  bool restarts = false;
+  bool restarts = false;        // of one process, for which the others wait
+  bool group_restarts = false;  // of all
   bool rank_table = false;
   std::string_view styles = {};  // "init_method env": empty: there are none
 };
@@ -27,6 +28,10 @@ struct Expected {
   std::string what;  // "-n 4"
 };
 Result<> check_exported(const Environment& environment, const Expected& expected);
+
+// What makes a job survive the death of a process, which is started again. The user's own choice of a folder
+// stays.
+void add_recovery_variables(std::map<std::string, std::string>& variables, const PresetInput& input);
 
 // What processes of host job.self inherit from the launcher: nothing where ssh lies between.
 std::optional<std::string> inherited(const PresetInput& input, std::string_view name);

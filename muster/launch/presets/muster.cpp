@@ -45,19 +45,6 @@ Result<> check(const JobSettings& job, const Environment& environment) {
 
 using Variables = std::map<std::string, std::string>;
 
-// What makes a job survive the death of a process. The user's own choice of a folder stays.
-void add_recovery(Variables& variables, const PresetInput& input) {
-  const JobSettings& job = input.job;
-  if (job.max_restarts.value > 0) {
-    variables.emplace("MS_ENABLE_RECOVERY", "1");
-    variables.emplace("MUSTER_MAX_RESTARTS", std::to_string(job.max_restarts.value));
-  }
-  if (!job.recovery_folder.value.empty())
-    variables.emplace("MS_RECOVERY_PATH", job.recovery_folder.value);
-  else if (job.max_restarts.value > 0 && input.environment.get("MS_RECOVERY_PATH").value_or("").empty())
-    variables.emplace("MS_RECOVERY_PATH", input.log_folder + "/recovery");
-}
-
 constexpr const char* token_variable = "MUSTER_TOKEN_FILE";
 constexpr const char* run_token_variable = "MUSTER_RUN_TOKEN_FILE";
 
@@ -89,7 +76,7 @@ Variables common_variables(const PresetInput& input) {
       {"MS_SERVER_NUM", std::to_string(input.job.servers.value)},
   };
   add_python_variables(variables, input);
-  add_recovery(variables, input);
+  add_recovery_variables(variables, input);
   add_security(variables, input);
   return variables;
 }

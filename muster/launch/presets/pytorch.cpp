@@ -36,9 +36,15 @@ Result<> check_variables(const JobSettings& job, const Environment& environment)
 }
 
 Result<> check(const JobSettings& job, const Environment& environment) {
-  MUSTER_TRY_VOID(check_uses(job, {.styles = "init_method env"}));
+  MUSTER_TRY_VOID(
+      check_uses(job, {.restarts = true, .group_restarts = true, .styles = "init_method env"}));
   MUSTER_TRY_VOID(check_first_address(job));
   if (is_by_variables(job)) return check_variables(job, environment);
+  if (job.max_restarts.value > 0 && !job.restarts_group())
+    return fail(Code::invalid_argument,
+                fmt::format("{} {}: the style init_method runs one process on each host, which starts others "
+                            "itself: take --style env, or --restart group",
+                            job.max_restarts.origin, job.max_restarts.value));
   if (has_slots(job))
     return fail(Code::invalid_argument,
                 fmt::format("{}: the style init_method runs one process on each host: leave it out, or take "
@@ -89,6 +95,11 @@ LaunchSpec by_variables(const PresetInput& input) {
       {"LOCAL_WORLD_SIZE", std::to_string(local_size)},
       {"GROUP_RANK", std::to_string(job.self.value)},
   };
+  if (job.max_restarts.value > 0 && !job.restarts_group()) {
+    add_recovery_variables(common, input);
+    // Of this start: who comes back behind the end of the training tells by it whose end it finds.
+    common.emplace("MUSTER_RUN_ID", input.run_folder.substr(input.run_folder.rfind('/') + 1));
+  }
   // Each process would take all cores; torchrun decides the same.
   if (local_size > 1 && !inherited(input, "OMP_NUM_THREADS")) common.emplace("OMP_NUM_THREADS", "1");
   LaunchSpec spec;

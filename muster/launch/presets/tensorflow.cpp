@@ -138,7 +138,7 @@ Result<> check_platform(const JobSettings& job, const Environment& environment) 
 }
 
 Result<> check(const JobSettings& job, const Environment& environment) {
-  MUSTER_TRY_VOID(check_uses(job, {.servers = true, .styles = "arguments chief"}));
+  MUSTER_TRY_VOID(check_uses(job, {.servers = true, .group_restarts = true, .styles = "arguments chief"}));
   if (is_task_of_platform(environment)) return check_platform(job, environment);
   if (job.port)
     return wrong(

@@ -64,6 +64,7 @@ class Reader {
     constexpr auto texts = std::to_array<Text>({
         {"preset", &PartialSettings::preset},
         {"scheduler", &PartialSettings::scheduler},
+        {"restart", &PartialSettings::restart},
         {"style", &PartialSettings::style},
         {"ssh", &PartialSettings::ssh},
         {"rank_table", &PartialSettings::rank_table, true},
@@ -308,6 +309,7 @@ std::string job_file_text(const JobSettings& job, WithOrigins origins) {
   writer.number("port", job.port);
   writer.number("servers", job.servers);
   writer.number("restarts", job.max_restarts);
+  if (job.restarts_group()) writer.text("restart", job.restart);
   writer.text("style", job.style);
   writer.text("rank_table", job.rank_table);
   writer.text("logs", job.log_folder);

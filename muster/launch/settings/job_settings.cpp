@@ -24,7 +24,7 @@ constexpr auto fields = std::make_tuple(
     &PartialSettings::preset, &PartialSettings::command, &PartialSettings::hosts,
     &PartialSettings::host_count, &PartialSettings::self, &PartialSettings::reach, &PartialSettings::slots,
     &PartialSettings::roles, &PartialSettings::servers, &PartialSettings::scheduler, &PartialSettings::port,
-    &PartialSettings::max_restarts, &PartialSettings::style, &PartialSettings::rank_table,
+    &PartialSettings::max_restarts, &PartialSettings::restart, &PartialSettings::style, &PartialSettings::rank_table,
     &PartialSettings::ssh, &PartialSettings::log_folder, &PartialSettings::recovery_folder,
     &PartialSettings::tail, &PartialSettings::tls_config, &PartialSettings::client_password_file,
     &PartialSettings::server_password_file, &PartialSettings::token_file, &PartialSettings::is_open);
@@ -57,6 +57,18 @@ Result<> check_scheduler(const PartialSettings& said) {
     return wrong(fmt::format("{} {}: a port is a whole number from {} to {}", said.scheduler->origin,
                              said.scheduler->value, port_min, port_max));
   return {};
+}
+
+Result<> check_restart(const PartialSettings& said) {
+  if (!said.restart) return {};
+  const std::string& way = said.restart->value;
+  if (way != "process" && way != "group")
+    return wrong(
+        fmt::format("{} '{}': write process, and who died is started again, or group, and all processes are",
+                    said.restart->origin, way));
+  if (said.max_restarts && said.max_restarts->value > 0) return {};
+  return wrong(
+      fmt::format("{} {}: say how often, for example: --max-restarts 3", said.restart->origin, way));
 }
 
 // A part of a host's processes, where something else starts the others: Kubernetes has a container for each.
@@ -156,6 +168,7 @@ Result<JobSettings> complete(const PartialSettings& said) {
   MUSTER_TRY_VOID(check_numbers(said));
   MUSTER_TRY_VOID(check_scheduler(said));
   MUSTER_TRY_VOID(check_roles(said));
+  MUSTER_TRY_VOID(check_restart(said));
   if (!said.command || said.command->value.empty())
     return wrong("name what to run, for example: muster run -n 4 train.py --epochs 10");
 
@@ -181,6 +194,7 @@ Result<JobSettings> complete(const PartialSettings& said) {
   take(job.servers, said.servers);
   take(job.roles, said.roles);
   take(job.max_restarts, said.max_restarts);
+  take(job.restart, said.restart);
   take(job.style, said.style);
   take(job.rank_table, said.rank_table);
   take(job.ssh, said.ssh);

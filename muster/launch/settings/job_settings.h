@@ -56,6 +56,7 @@ struct PartialSettings {
   Said<std::string> scheduler = {};  // "host:port"
   Said<std::int64_t> port = {};
   Said<std::int64_t> max_restarts = {};
+  Said<std::string> restart = {};  // "process" or "group"
   Said<std::string> style = {};
   Said<std::string> rank_table = {};
   Said<std::string> ssh = {};  // the ssh command, in words
@@ -88,6 +89,7 @@ struct JobSettings {
   std::optional<Setting<std::string>> scheduler = {};  // "host:port" of the scheduler, master, first host
   std::optional<Setting<std::int64_t>> port = {};
   Setting<std::int64_t> max_restarts = {};
+  Setting<std::string> restart = {"process"};  // what is started again: who died, or the whole "group"
   Setting<std::string> style = {};       // of the pytorch preset; empty: its default
   Setting<std::string> rank_table = {};  // a file, or empty
   Setting<std::string> ssh = {"ssh"};
@@ -102,6 +104,7 @@ struct JobSettings {
   std::vector<std::string> argv() const;
   const HostSlots& own_host() const { return hosts.value[static_cast<std::size_t>(self.value)]; }
   std::int64_t slot_count() const;  // of all hosts
+  bool restarts_group() const { return restart.value == "group" && max_restarts.value > 0; }
   std::int64_t first_slot() const;  // of this host: how many slots the hosts before it have
 
   friend bool operator==(const JobSettings&, const JobSettings&) = default;

@@ -22,7 +22,7 @@ def _passes_cheaply(loader) -> bool:
     """Whether batches can be passed over by their indices: the process itself reads rows of a map."""
     return (
         isinstance(loader, DataLoader)
-        and loader.num_workers == 0
+        and loader.prefetch_factor is None  # no processes that read ahead
         and not isinstance(loader.dataset, IterableDataset)
         and loader.batch_sampler is not None
     )

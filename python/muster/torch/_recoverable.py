@@ -97,7 +97,7 @@ class Steps(Iterator):
         self._points = Points(folder, self._rank)
         self._is_writer = int(os.environ.get("LOCAL_RANK") or self._rank) == 0
         self._writing: threading.Thread | None = None
-        self._mark = step_mark(folder, self._rank)
+        self._mark = step_mark(folder)
         self._point: dict | None = None
 
     # ---- what the user sees ---------------------------------------------------------------------------

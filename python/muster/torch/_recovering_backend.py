@@ -2,8 +2,8 @@
 
 Before the loop of recoverable() no group is connected: who comes back runs its script from the top, alone.
 There DistributedDataParallel hears its own answers, since the loop hands parameters out anyway; a first other
-call connects all ranks. In the loop a call that a death cuts does not raise: the step is void, its numbers
-are dropped, and the loop makes it again.
+call connects all ranks. In the loop a call that a death cuts does not raise: the step is
+aborted, its numbers are dropped, and the loop makes it again.
 """
 
 import ctypes
@@ -41,7 +41,7 @@ _VOID = _Void()
 
 
 class _Cuttable:
-    """A native call under way, whose failure makes the step void and raises nothing."""
+    """A native call under way, whose failure aborts the step and raises nothing."""
 
     def __init__(self, calls: "RecoveringCalls", call) -> None:
         self._calls, self._call = calls, call
@@ -194,8 +194,8 @@ class RecoveringBackend(MusterBackend):
             raise RuntimeError(
                 f"muster: rank {self.calls.rank} was started again, and the others have passed this {name} "
                 "before the loop of muster.torch.recoverable(), or never come to one: make it inside the "
-                "loop, or let all ranks compute the value; scripts without recoverable() are started again as a "
-                "whole: muster run --restart group"
+                "loop, or let all ranks compute the value; scripts without recoverable() are started again "
+                "as a whole: muster run --restart group"
             )
         meeting = self.opened_rendezvous()
         meeting.begin()

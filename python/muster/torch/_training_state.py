@@ -115,9 +115,6 @@ class TrainingState:
         self._optimizer_copies = [_OptimizerCopy(optimizer) for optimizer in optimizers]
         self._kept_states: dict = {}
 
-    def _tensors(self) -> list[torch.Tensor]:
-        return [tensor.detach() for tensor in (*self._module.parameters(), *self._module.buffers())]
-
     @torch.no_grad()
     def keep(self) -> None:
         """For go_back(): as it is now."""
@@ -140,9 +137,6 @@ class TrainingState:
     def _drop_gradients(self) -> None:
         for parameter in self._module.parameters():
             parameter.grad = None
-
-    def has_gradients(self) -> bool:
-        return any(parameter.grad is not None for parameter in self._module.parameters())
 
     def pack(self) -> dict:
         """Refers to the tensors, and copies none."""

@@ -86,6 +86,7 @@ def digest(*tensors: torch.Tensor) -> str:
 
 
 def main() -> None:
+    print(f"rank {RANK} is process {os.getpid()}", flush=True)
     hurt(-1, "import")
     torch.set_num_threads(1)
     dist.init_process_group("muster", timeout=timedelta(seconds=float(option("limit", "60"))))

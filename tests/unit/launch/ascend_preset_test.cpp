@@ -163,7 +163,7 @@ TEST(AscendPreset, SaysWhatIsWrong) {
               ElementsAre("error: --servers 1: the preset ascend has no parameter servers: leave it out"));
   EXPECT_THAT(golden(train({.max_restarts = said<std::int64_t>(1, "--max-restarts")})),
               ElementsAre("error: --max-restarts 1: with the preset ascend a process that was started again "
-                          "could not join the others: leave it out"));
+                          "could not join the others: --restart group starts all of them again"));
 }
 
 }  // namespace

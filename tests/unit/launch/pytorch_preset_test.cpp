@@ -105,6 +105,22 @@ TEST(PytorchPreset, LetsTheUsersVariablesWin) {
   EXPECT_THAT(golden(settings)[0], ::testing::StartsWith("worker 0: MASTER_ADDR=here $"));
 }
 
+TEST(PytorchPreset, TellsTheSlotsOfAJobThatRecoversWhereItsPointsLie) {
+  const auto restarts = said<std::int64_t>(3, "--max-restarts");
+  EXPECT_THAT(golden(train({.slots = slots(1), .max_restarts = restarts, .style = said<std::string>("env", "")})),
+              ElementsAre("worker 0: GROUP_RANK=0 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 "
+                          "MASTER_PORT=40000 MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH=/logs/recovery "
+                          "MUSTER_MAX_RESTARTS=3 MUSTER_RUN_ID=job RANK=0 WORLD_SIZE=1 $ python3 train.py "
+                          "--epochs 3 > worker_0.log"));
+  EXPECT_THAT(golden(train({.slots = slots(1),
+                            .max_restarts = restarts,
+                            .restart = said<std::string>("group", "--restart"),
+                            .style = said<std::string>("env", "")})),
+              ElementsAre("worker 0: GROUP_RANK=0 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 "
+                          "MASTER_PORT=40000 RANK=0 WORLD_SIZE=1 $ python3 train.py --epochs 3 > "
+                          "worker_0.log"));
+}
+
 struct BadSettings {
   PartialSettings settings;
   Values environment;
@@ -129,8 +145,23 @@ TEST(PytorchPreset, SaysWhatIsWrong) {
        "--servers 1: the preset pytorch has no parameter servers: leave it out"},
       {{.max_restarts = said<std::int64_t>(3, "--max-restarts")},
        {},
-       "--max-restarts 3: with the preset pytorch a process that was started again could not join the "
-       "others: leave it out"},
+       "--max-restarts 3: the style init_method runs one process on each host, which starts others itself: "
+       "take --style env, or --restart group"},
+      {{.restart = said<std::string>("group", "--restart")},
+       {},
+       "--restart group: say how often, for example: --max-restarts 3"},
+      {{.max_restarts = said<std::int64_t>(3, "--max-restarts"),
+        .restart = said<std::string>("all", "--restart")},
+       {},
+       "--restart 'all': write process, and who died is started again, or group, and all processes are"},
+      {{.host_count = two_hosts,
+        .slots = slots(2),
+        .scheduler = master,
+        .max_restarts = said<std::int64_t>(3, "--max-restarts"),
+        .restart = said<std::string>("group", "--restart")},
+       {},
+       "--restart group: launchers of several hosts do not start each other's processes again: let one "
+       "launcher reach all of them, with --hosts and ssh"},
       {{.rank_table = said<std::string>("t.json", "--rank-table")},
        {},
        "--rank-table t.json: a rank table is for the preset ascend, and this is pytorch: leave it out"},

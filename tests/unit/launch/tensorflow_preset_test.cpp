@@ -172,7 +172,7 @@ TEST(TensorflowPreset, SaysWhatIsWrong) {
       {{.max_restarts = said<std::int64_t>(1, "--max-restarts")},
        {},
        "--max-restarts 1: with the preset tensorflow a process that was started again could not join the "
-       "others: leave it out"},
+       "others: --restart group starts all of them again"},
       {{.rank_table = said<std::string>("t", "--rank-table")},
        {},
        "--rank-table t: a rank table is for the preset ascend, and this is tensorflow: leave it out"},

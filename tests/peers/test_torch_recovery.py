@@ -1,0 +1,239 @@
+"""Trainings of muster.torch.recoverable() whose ranks are hurt end with the bits of one that nobody hurts."""
+
+import functools
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from peers import ROOT, SECONDS_MAX, command, environment, free_port, needs
+
+pytestmark = needs("TORCH")
+
+SCRIPT = ROOT / "tests/peers/torch_backend/recovering.py"
+PACKAGES = str(ROOT / "build/python")
+KILLS = 50
+
+
+class Job:
+    """`muster run` of the training, whose lines are read as they come."""
+
+    def __init__(self, folder: Path, ranks: int, *options: str, **variables: str) -> None:
+        flags = (
+            "-n",
+            str(ranks),
+            "--preset",
+            "pytorch",
+            "--max-restarts",
+            "99",
+            "--log-dir",
+            str(folder / "logs"),
+        )
+        self.lines: list[str] = []
+        self.process = subprocess.Popen(
+            command("TORCH", str(SCRIPT), *flags, arguments=options),
+            env=environment(PYTHONPATH=PACKAGES, **variables),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def read(self, pattern: str = "$never") -> re.Match | None:
+        """Reads on until a line has the pattern; None at the end."""
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip())
+            if found := re.search(pattern, line):
+                return found
+        return None
+
+    def end(self) -> "Job":
+        try:
+            self.read()
+            self.code = self.process.wait(SECONDS_MAX)
+        finally:
+            self.stop()
+        return self
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait()
+
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def found(self, pattern: str) -> list:
+        return re.findall(pattern, self.text())
+
+    def outcome(self) -> dict:
+        """What each rank has in the end, and the loss of each step: of whoever says it, since a rank may die
+        before it can."""
+        assert self.code == 0, self.text()
+        return {
+            "ends": sorted(self.found(r"rank \d+ end \S+ rate \S+")),
+            "losses": sorted(set(self.found(r"epoch \d+ step \d+ loss \S+"))),
+        }
+
+
+@functools.cache
+def unbroken(ranks: int, *options: str) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        found = Job(Path(folder), ranks, *options).end().outcome()
+    assert len(found["ends"]) == ranks
+    return found
+
+
+def hurt(folder: Path, ranks: int, hurts: str, *options: str, **variables: str) -> Job:
+    return Job(folder, ranks, *options, f"hurt={hurts}", **variables).end()
+
+
+@pytest.mark.parametrize(
+    ("ranks", "hurts", "returns"),
+    [
+        (3, "0:0:2:forward:kill,1:0:4:update:kill,2:0:7:end:kill", 3),  # each in turn, in both epochs
+        (3, "0:0:3:begin:kill,2:0:3:update:kill", None),  # two at once
+        (2, "1:0:0:begin:kill", 1),
+        (2, "0:0:0:before:kill", None),
+        (2, "1:0:3:update:kill,1:1:-1:import:kill,1:2:0:before:kill", 1),  # while it comes back
+        (2, "1:0:3:update:kill,1:1:3:begin:kill", 2),  # in the step that is made again
+    ],
+    ids=["each", "two", "first-step", "before-the-loop", "while-coming-back", "again"],
+)
+def test_ranks_that_are_killed_change_nothing(tmp_path, ranks, hurts, returns):
+    job = hurt(tmp_path, ranks, hurts)
+    assert job.outcome() == unbroken(ranks)
+    assert len(job.found("is hurt")) == len(hurts.split(","))
+    if returns is not None:
+        assert len(job.found("ranks go on from rank")) == returns
+
+
+def test_a_rank_that_is_killed_behind_the_loop_finds_the_end(tmp_path):
+    job = hurt(tmp_path, 2, "0:0:-1:after:kill")
+    assert job.outcome()["ends"] == unbroken(2)["ends"]
+
+
+def test_batches_of_worker_processes_come_again(tmp_path):
+    job = hurt(tmp_path, 2, "1:0:3:update:kill", "workers=1")
+    assert job.outcome() == unbroken(2, "workers=1")
+
+
+def test_all_killed_at_once_go_on_from_the_newest_point(tmp_path):
+    job = hurt(tmp_path, 2, "0:0:5:end:kill,1:0:5:end:kill", "save=2")
+    assert job.outcome() == unbroken(2)
+    assert job.found("all 2 ranks go on from the disk with step 4 of epoch 0")
+
+
+def test_all_killed_before_the_first_point_begin_again(tmp_path):
+    job = hurt(tmp_path, 2, "0:0:5:end:kill,1:0:5:end:kill")
+    assert job.outcome() == unbroken(2)
+
+
+def test_a_damaged_point_is_passed_over(tmp_path):
+    first = Job(tmp_path, 2, "save=2", "hurt=0:0:7:end:stop")
+    try:
+        first.read("is hurt")
+        points = sorted((tmp_path / "logs/recovery/torch").glob("*.point"))
+    finally:
+        first.process.kill()
+        first.process.wait()
+    assert [int(point.name.split("-")[0]) for point in points] == [4, 6]
+    data = bytearray(points[-1].read_bytes())
+    data[len(data) // 2] ^= 1
+    points[-1].write_bytes(data)
+    job = Job(tmp_path, 2).end()
+    assert job.found("is passed over: it is damaged")
+    assert job.found("all 2 ranks go on from the disk with step 4 of epoch 0")
+    assert job.outcome()["ends"] == unbroken(2)["ends"]
+
+
+def pid_of(rank: int, job: Job) -> int:
+    return int(job.found(rf"rank {rank} is process (\d+)")[-1])
+
+
+def test_a_rank_that_is_stopped_is_waited_for_and_goes_on(tmp_path):
+    job = Job(tmp_path, 2, "limit=3", "hurt=1:0:3:forward:stop")
+    job.read("waiting for rank 1")
+    os.kill(pid_of(1, job), signal.SIGCONT)
+    assert job.end().outcome() == unbroken(2)
+
+
+def test_a_rank_that_is_stopped_for_good_is_named(tmp_path):
+    job = hurt(tmp_path, 2, "1:0:3:forward:stop", "limit=2", MS_NODE_TIMEOUT="3")
+    assert job.code == 69
+    assert job.found(r"rank 1 of 2 did not come back within 3 s \(MS_NODE_TIMEOUT; this is rank 0\)")
+
+
+def test_rank_0_that_is_stopped_for_good_is_named(tmp_path):
+    job = hurt(tmp_path, 2, "0:0:3:forward:stop", "limit=2", MS_NODE_TIMEOUT="3")
+    assert job.code == 69
+    assert job.found(r"rank 0, whose store the others meet at, is not there")
+
+
+def test_a_rank_that_nobody_starts_again_is_named(tmp_path):
+    port = str(free_port())
+    ranks = [
+        subprocess.Popen(
+            [os.environ["MUSTER_PEER_TORCH"], str(SCRIPT), "hurt=1:0:3:update:kill"],
+            env=environment(
+                PYTHONPATH=PACKAGES,
+                MASTER_ADDR="127.0.0.1",
+                MASTER_PORT=port,
+                RANK=str(rank),
+                WORLD_SIZE="2",
+                MS_ENABLE_RECOVERY="1",
+                MS_NODE_TIMEOUT="2",
+            ),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    errors = [rank.communicate(timeout=SECONDS_MAX)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [69, -signal.SIGKILL]
+    assert "rank 1 of 2 did not come back within 2 s" in errors[0]
+
+
+def test_the_three_lines_of_the_page_run(tmp_path):
+    pages = (ROOT / "docs/guide/pytorch.md").read_text().split("```python\n")
+    [script] = [text.split("```")[0] for text in pages if "muster.torch.recoverable" in text.split("```")[0]]
+    (tmp_path / "train.py").write_text(script)
+    done = subprocess.run(
+        command("TORCH", str(tmp_path / "train.py"), "-n", "2", "--max-restarts", "10"),
+        cwd=tmp_path,
+        env=environment(PYTHONPATH=PACKAGES),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(re.findall(r"rank \d of 2: loss", done.stdout)) == 2
+
+
+@pytest.mark.timeout(3600)
+def test_fifty_kills_change_nothing(tmp_path):
+    """Each behind the return of the rank before, at a moment that the seed says."""
+    options = ("epochs=40", "rows=96", "pause=0.02")
+    chance = random.Random(24)
+    job = Job(tmp_path, 3, *options, "save=20")
+    seconds = []
+    try:
+        for _ in range(KILLS):
+            assert job.read(rf"epoch \d+ step {chance.randrange(8)} "), job.text()
+            rank = chance.randrange(3)
+            os.kill(pid_of(rank, job), signal.SIGKILL)
+            killed = time.time()
+            assert job.read("ranks go on from rank"), job.text()
+            job.read(r"loss")
+            seconds.append(time.time() - killed)
+        job.end()
+    finally:
+        job.stop()
+    print(f"kill to the next step: median {statistics.median(seconds):.2f} s, most {max(seconds):.2f} s")
+    assert job.outcome() == unbroken(3, *options)
