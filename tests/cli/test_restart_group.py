@@ -59,17 +59,30 @@ def test_a_rank_of_pytorch_that_died_comes_back_and_the_others_keep_their_proces
     assert len({line.split("same run ")[1] for line in lines if "same run" in line}) == 1
 
 
-# Worker 1 fails in the lives that are named; the others wait for their end, and are ended.
-GROUP = """
-import os, signal, sys
+# Others have said all that they say.
+HEARD = """
+import os, pathlib, signal, sys, time
+said = pathlib.Path("said" + os.environ["TORCHELASTIC_RESTART_COUNT"])
+def hear():
+    while not said.exists():
+        time.sleep(0.01)
+"""
+
+# Worker 1 fails in the lives that are named; the other waits for its end, and is ended.
+GROUP = (
+    HEARD
+    + """
 role = os.environ.get("RANK") or os.environ.get("RANK_ID") or sys.argv[sys.argv.index("--task_index") + 1]
 life = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 print(role, "life", life, "of", os.environ["TORCHELASTIC_MAX_RESTARTS"])
 if life in FAILING:
     if role == "1":
+        hear()
         sys.exit(3)
+    said.touch()
     signal.pause()
 """
+)
 PRESETS = [
     ("--preset", "pytorch", "-n", "2"),
     ("--preset", "ascend", "-n", "2"),
@@ -86,14 +99,18 @@ def test_the_failure_of_one_ends_all_and_all_begin_again(folder, flags):
     assert again == ["1", "2"]
 
 
-TENSORFLOW = """
-import os, signal, sys
+TENSORFLOW = (
+    HEARD
+    + """
 life, role = os.environ["TORCHELASTIC_RESTART_COUNT"], sys.argv[sys.argv.index("--job_name") + 1]
 print(role, "life", life, flush=True)
 if role == "ps":
+    said.touch()
     signal.pause()
+hear()
 sys.exit(3 if life == "0" else 0)
 """
+)
 
 
 def test_servers_of_tensorflow_are_started_again_with_their_workers(folder):
@@ -126,17 +143,21 @@ def test_the_last_failure_of_a_group_ends_the_job(folder):
     assert "the job failed: worker 1 exited with code 3" in done.stderr
 
 
-STUBBORN = """
-import os, signal
+STUBBORN = (
+    HEARD
+    + """
 life = os.environ["TORCHELASTIC_RESTART_COUNT"]
 print(os.environ["RANK"], "life", life)
 if life == "0":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if os.environ["RANK"] == "1":
+        hear()
         os.abort()
+    said.touch()
     while True:
         signal.pause()
 """
+)
 
 
 def test_who_does_not_end_when_asked_is_killed_and_all_begin_again(folder):

@@ -48,6 +48,7 @@ _check_version()
 _check_python_backends()
 
 # After the checks, which say what is missing.
+from muster.torch._behind_the_end import meet_nobody_behind_the_end  # noqa: E402
 from muster.torch._group import create  # noqa: E402
 from muster.torch._recoverable import recoverable  # noqa: E402
 
@@ -60,5 +61,6 @@ def register() -> None:
 
 
 register()
+meet_nobody_behind_the_end()
 
 __all__ = ["recoverable", "register"]

@@ -9,10 +9,11 @@ import torch
 
 _WORDS = 624  # of a Mersenne twister
 _RANDOM = struct.Struct(f"<{_WORDS + 1}I?d")  # words and place, whether a second normal number waits, and it
-_NUMPY = struct.Struct(f"<?{_WORDS}Iiid")  # whether numpy is imported, words, place, the same two
+_NUMPY = struct.Struct(f"<?{4 * _WORDS}siid")  # whether numpy is imported, words, place, the same two
 _TORCH_BYTES = torch.get_rng_state().numel()
 RECORD_BYTES = _TORCH_BYTES + _RANDOM.size + _NUMPY.size
 _NO_NUMPY = bytes(_NUMPY.size)
+_last_random: tuple = ((), b"")  # packing 625 numbers takes longer than seeing that they are the same
 
 
 def _numpy_random():
@@ -32,17 +33,25 @@ def _numpy_state() -> bytes:
             "and name them in recoverable(states=)"
         )
     words = state["state"]
-    return _NUMPY.pack(True, *words["key"].tolist(), words["pos"], state["has_gauss"], state["gauss"])
+    return _NUMPY.pack(True, words["key"].tobytes(), words["pos"], state["has_gauss"], state["gauss"])
+
+
+def _random_state() -> bytes:
+    global _last_random
+    state = random.getstate()
+    if state != _last_random[0]:
+        _, words, waiting = state
+        _last_random = (state, _RANDOM.pack(*words, waiting is not None, waiting or 0.0))
+    return _last_random[1]
 
 
 def record() -> bytes:
     """The states of all generators: RECORD_BYTES."""
-    _, words, waiting = random.getstate()
     torch_state = torch.get_rng_state()
     return b"".join(
         (
             ctypes.string_at(torch_state.data_ptr(), _TORCH_BYTES),
-            _RANDOM.pack(*words, waiting is not None, waiting or 0.0),
+            _random_state(),
             _numpy_state(),
         )
     )
@@ -53,7 +62,8 @@ def restore(kept: bytes) -> None:
     torch.set_rng_state(torch.frombuffer(bytearray(kept[:_TORCH_BYTES]), dtype=torch.uint8))
     *words, is_waiting, waiting = _RANDOM.unpack_from(kept, _TORCH_BYTES)
     random.setstate((3, tuple(words), waiting if is_waiting else None))
-    has_numpy, *numpy_words, place, has_gauss, gauss = _NUMPY.unpack_from(kept, _TORCH_BYTES + _RANDOM.size)
+    has_numpy, numpy_words, place, has_gauss, gauss = _NUMPY.unpack_from(kept, _TORCH_BYTES + _RANDOM.size)
     numpy_random = _numpy_random()
     if has_numpy and numpy_random is not None:
-        numpy_random.set_state(("MT19937", numpy_words, place, has_gauss, gauss))
+        key = sys.modules["numpy"].frombuffer(numpy_words, dtype="uint32")
+        numpy_random.set_state(("MT19937", key, place, has_gauss, gauss))

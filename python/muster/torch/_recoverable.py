@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from muster.torch import _generators
+from muster.torch._behind_the_end import RUN, end_of_this_run
 from muster.torch._ddp import check_renewable, ddp_modules, renew, share_buffers
 from muster.torch._errors import FAILURES
 from muster.torch._loader_place import LoaderPlace, is_end
@@ -24,7 +25,6 @@ _EXIT_CODE_PEER_LOST = 69  # no launcher starts again who says so
 _TAG = 1 << 40  # of messages between ranks that have met again
 _RETRY_SECONDS = 0.05
 _NO_BATCH = object()
-_RUN = "MUSTER_RUN_ID"  # of the launcher: the same for a process that it starts again
 
 
 class _OverError(Exception):
@@ -133,9 +133,11 @@ class Steps(Iterator):
             self._place.advance()
 
     def _recovering(self):
-        if self._is_over_on_disk():
-            self._load(self._point)  # it died behind the loop
+        end = end_of_this_run(self._points)
+        if end is not None:
+            self._load(end)  # it died behind the loop
             return
+        self._point = self._points.find()
         if self._point is not None and self._point["is_over"]:
             self._point = None  # of a job that ended well: this is another one
         self._recover()
@@ -358,7 +360,7 @@ class Steps(Iterator):
             "step": self._place.step,
             "count": self._count,
             "is_over": is_over,
-            "run": os.environ.get(_RUN, ""),
+            "run": os.environ.get(RUN, ""),
             "generators": generators,
             "epoch_generators": _joined(self._epoch_generators),
             **self._state.pack(),
@@ -399,9 +401,7 @@ class Steps(Iterator):
 
     def _is_over_on_disk(self) -> bool:
         """Whether this job, of this very start of the launcher, has ended well."""
-        self._point = self._points.find()
-        run = os.environ.get(_RUN, "")
-        return bool(run) and self._point is not None and self._point["is_over"] and self._point["run"] == run
+        return end_of_this_run(self._points) is not None
 
     def _end(self) -> bool:
         """Behind the last step: nobody leaves before the end is kept. False: all have met again."""
