@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/collective/group_communicator.h"
+
 namespace muster::collective {
 namespace {
 
@@ -106,6 +108,18 @@ Result<> AsyncGroup::run(const Call& call, std::optional<Duration> timeout) {
   Result<> done = make(call, timeout);
   lanes_->calls.give_turn_back();
   return done;
+}
+
+void AsyncGroup::lose(std::uint32_t rank, const Error& reason) {
+  auto* const group = dynamic_cast<GroupCommunicator*>(group_.get());
+  if (group != nullptr) return group->lose(rank, reason);
+  group_->abort(reason);
+}
+
+GroupState AsyncGroup::state() const {
+  const auto* const group = dynamic_cast<const GroupCommunicator*>(group_.get());
+  if (group != nullptr) return group->state();
+  return {.call = group_->in_flight_call(), .awaited = {}};
 }
 
 // ---- Messages ---------------------------------------------------------------------------------------------

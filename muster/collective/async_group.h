@@ -27,6 +27,13 @@
 
 namespace muster::collective {
 
+// What a group is at, seen from outside.
+struct GroupState {
+  InFlightCall call;
+  std::uint64_t messages = 0;           // that were sent and received
+  std::vector<std::uint32_t> awaited;  // ranks of this host for which the call under way waits
+};
+
 class AsyncGroup {
  public:
   using Call = std::function<Result<>(Communicator&)>;
@@ -49,6 +56,11 @@ class AsyncGroup {
 
   // Ends the group; what waits fails with the reason.
   void abort(Error reason) { group_->abort(std::move(reason)); }
+  // Rank `rank` of this host will do no more: its process has ended, say. Collective calls fail with the
+  // reason, on this host at once; what the rank has sent is still received. Any thread.
+  void lose(std::uint32_t rank, const Error& reason);
+  // Any thread, without waiting.
+  GroupState state() const;
 
  private:
   // Work that one thread does in order.

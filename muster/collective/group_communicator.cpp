@@ -240,6 +240,7 @@ Result<> GroupCommunicator::send(std::uint32_t to, SentPieces pieces) {
                             ? local_pairs_->send(pieces, message, message_wait(look_at_remote_))
                             : remote_pairs_.send(pieces, message, message_wait(look_at_local_));
   if (!done) return fail_group(done.error());
+  messages_.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 
@@ -252,6 +253,7 @@ Result<> GroupCommunicator::receive(std::uint32_t from, ReceivedPieces pieces) {
                             ? local_pairs_->receive(pieces, message, message_wait(look_at_remote_))
                             : remote_pairs_.receive(pieces, message, message_wait(look_at_local_));
   if (!done) return fail_group(done.error());
+  messages_.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 
@@ -284,6 +286,13 @@ InFlightCall GroupCommunicator::in_flight_call() const {
   if (const std::uint64_t to = in_send_.load(std::memory_order_relaxed); to != 0)
     return {CallKind::send, to >> 1, number};
   return {CallKind::none, 0, number};
+}
+
+GroupState GroupCommunicator::state() const {
+  GroupState made{.call = in_flight_call(), .messages = messages_.load(std::memory_order_relaxed), .awaited = {}};
+  const bool is_message = made.call.kind == CallKind::send || made.call.kind == CallKind::receive;
+  if (local_ && made.call.kind != CallKind::none && !is_message) made.awaited = local_->missing_ranks();
+  return made;
 }
 
 }  // namespace muster::collective

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "muster/base/base.h"
+#include "muster/collective/async_group.h"
 #include "muster/collective/call.h"
 #include "muster/collective/collective.h"
 #include "muster/collective/exchange.h"
@@ -67,7 +68,10 @@ class GroupCommunicator final : public Communicator {
   Duration call_timeout() const override { return call_timeout_.load(std::memory_order_relaxed); }
   void abort(Error reason) override;
   void leave(Error reason) override;
+  // In the place of a rank of this host that can no longer do so itself; of another host, ends the group.
+  void lose(std::uint32_t rank, const Error& reason);
   InFlightCall in_flight_call() const override;
+  GroupState state() const;
 
   std::uint32_t rank() const override { return layout_.own_rank(); }
   std::uint32_t size() const override { return layout_.size(); }
@@ -225,6 +229,7 @@ class GroupCommunicator final : public Communicator {
   std::atomic<std::uint64_t> in_call_{0};
   std::atomic<std::uint64_t> in_send_{0};
   std::atomic<std::uint64_t> in_receive_{0};
+  std::atomic<std::uint64_t> messages_{0};  // that have ended
 
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;

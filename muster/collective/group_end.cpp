@@ -57,6 +57,14 @@ void GroupCommunicator::leave(Error reason) {
   if (local_) local_pairs_->leave();
 }
 
+// What leave() would have told, had the rank come to it: calls need it, what it has sent is still there.
+void GroupCommunicator::lose(std::uint32_t rank, const Error& reason) {
+  if (!local_ || !local_->has(rank)) return abort(reason);
+  local_->abort(reason);
+  local_pairs_->lose(local_->place_of(rank));
+  if (alarms_) alarms_->left.ring();
+}
+
 // ---- On the thread of the watch ---------------------------------------------------------------------------
 
 void GroupCommunicator::watch(WaitList& waits) {

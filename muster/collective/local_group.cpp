@@ -1,6 +1,7 @@
 #include "muster/collective/local_group.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <new>
@@ -168,18 +169,18 @@ Result<> LocalGroup::wait_long(const Call& call, TimePoint deadline) {
     if (aborted()) return fail(abort_reason());
     if (left <= Duration::zero()) {
       const std::chrono::duration<double> waited = clock_.now() - start;
-      return fail(Code::timeout,
-                  fmt::format("{} waited {:.3g} s for {}", to_string(call), waited.count(), missing_ranks()));
+      return fail(Code::timeout, fmt::format("{} waited {:.3g} s for rank {}", to_string(call), waited.count(),
+                                             fmt::join(missing_ranks(), ", rank ")));
     }
   }
 }
 
-std::string LocalGroup::missing_ranks() const {
-  std::vector<std::string> names;
+std::vector<std::uint32_t> LocalGroup::missing_ranks() const {
+  const std::uint64_t own = line(local_rank()).arrived.load(std::memory_order_relaxed);
+  std::vector<std::uint32_t> missing;
   for (std::uint32_t r = 0; r < size(); ++r)
-    if (line(r).arrived.load(std::memory_order_relaxed) < syncs_)
-      names.push_back(fmt::format("rank {}", shape_.ranks[r]));
-  return fmt::format("{}", fmt::join(names, ", "));
+    if (line(r).arrived.load(std::memory_order_relaxed) < own) missing.push_back(shape_.ranks[r]);
+  return missing;
 }
 
 Result<> LocalGroup::compare_calls(const Call& call) const {

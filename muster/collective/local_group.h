@@ -112,6 +112,8 @@ class LocalGroup {
     return wait_long(call, deadline());
   }
 
+  // Those that have not come to the sync to which this rank has come. Any thread.
+  std::vector<std::uint32_t> missing_ranks() const;
   // Of a rank that has waited in vain for a while: see core_sharing.h. Any thread.
   void look_at_cores() const;
 
@@ -139,7 +141,6 @@ class LocalGroup {
   bool released_soon() const;
   Result<> wait_long(const Call& call, TimePoint deadline);
   Result<> compare_calls(const Call& call) const;
-  std::string missing_ranks() const;
 
   const Clock& clock_;
   LocalShape shape_;

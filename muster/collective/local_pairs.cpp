@@ -231,9 +231,11 @@ bool LocalPairs::is_over(std::uint32_t place) const {
 
 Result<> LocalPairs::check_peer(std::uint32_t place, const Message& message) const {
   if (auto reason = ended()) return fail(*std::move(reason));
-  if (memory_.seat(place).left.load() == 0) return {};
-  return fail(Code::peer_lost,
-              fmt::format("rank {} left the group before {}", group_.ranks()[place], to_string(message)));
+  const auto how = static_cast<Left>(memory_.seat(place).left.load());
+  if (how == Left::no) return {};
+  return fail(Code::peer_lost, fmt::format("rank {} {} before {}", group_.ranks()[place],
+                                           how == Left::lost ? "ended without leaving the group" : "left the group",
+                                           to_string(message)));
 }
 
 Error LocalPairs::broken(const Message& message) const {
@@ -250,8 +252,12 @@ void LocalPairs::abort(const Error& reason) {
       if (bell->sleepers.load() != 0) ring(*bell);
 }
 
-void LocalPairs::leave() {
-  memory_.seat(own_place()).left.store(1);
+void LocalPairs::leave() { mark(own_place(), Left::by_itself); }
+void LocalPairs::lose(std::uint32_t place) { mark(place, Left::lost); }
+
+void LocalPairs::mark(std::uint32_t gone, Left how) {
+  std::uint32_t there = static_cast<std::uint32_t>(Left::no);
+  memory_.seat(gone).left.compare_exchange_strong(there, static_cast<std::uint32_t>(how));
   for (std::uint32_t place = 0; place < group_.size(); ++place)
     for (Bell Seat::*const bell : {&Seat::receiving, &Seat::sending}) wake(place, bell);
 }

@@ -32,6 +32,8 @@ class LocalPairs {
   void abort(const Error& reason);
   // This rank sends and receives no more. What it has sent is still received. Any thread.
   void leave();
+  // The same of another rank, whose process has ended. Any thread.
+  void lose(std::uint32_t place);
   // Why messages have ended, once they have. Any thread.
   std::optional<Error> ended() const;
 
@@ -80,6 +82,7 @@ class LocalPairs {
   bool is_over(std::uint32_t place) const;
   Result<> check_peer(std::uint32_t place, const Message& message) const;
   Error broken(const Message& message) const;
+  void mark(std::uint32_t place, Left how);
   void wake(std::uint32_t place, Bell Seat::*bell);
   std::uint32_t own_place() const { return group_.local_rank(); }
 

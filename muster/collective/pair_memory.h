@@ -20,10 +20,13 @@ struct Bell {
   std::atomic<std::uint32_t> sleepers;  // threads of this rank
 };
 
+// Whether a rank has stopped to send and receive, and who said so.
+enum class Left : std::uint32_t { no, by_itself, lost };
+
 struct Seat {
   Bell receiving;                                // rung when there is something to read
   Bell sending;                                  // rung when there is room again
-  alignas(128) std::atomic<std::uint32_t> left;  // this rank sends and receives no more
+  alignas(128) std::atomic<std::uint32_t> left;  // a Left
   std::atomic<Offset> rings;                     // places of rings, once there is one
 };
 

@@ -327,11 +327,28 @@ void bind_group(nb::module_& core) {
           },
           nb::arg("data"), nb::arg("size_bytes"), nb::arg("from_"), nb::arg("tag") = 0, asynchronous, timeout)
       .def(
+          "state",
+          [](const Group& group) {
+            const collective::GroupState state = group.open().state();
+            return std::tuple(std::string(to_string(state.call.kind)), state.call.number, state.call.finished,
+                              state.messages, state.awaited);
+          },
+          "The call under way (\"\" for none), its number or the other rank of a message, how many calls and "
+          "how many messages have ended, and the ranks of this host that the call waits for.")
+      .def(
           "abort",
           [](const Group& group, const std::string& reason) {
             group.open().abort({Code::aborted, reason});
           },
           nb::arg("reason"))
+      .def(
+          "lose",
+          [](const Group& group, std::uint32_t rank, const std::string& reason) {
+            AsyncGroup& calls = group.open();
+            const nb::gil_scoped_release unlocked;
+            calls.lose(rank, {Code::peer_lost, reason});
+          },
+          nb::arg("rank"), nb::arg("reason"))
       .def("close", &Group::close);
 }
 

@@ -31,21 +31,7 @@ def _check_version() -> None:
         )
 
 
-def _check_python_backends() -> None:
-    class Empty(torch._C._distributed_c10d.Backend):
-        pass
-
-    try:
-        Empty(0, 1)
-    except TypeError as error:
-        raise ImportError(
-            f"muster.torch needs a PyTorch whose backends can be written in Python, as 2.15 is, and this is "
-            f"{torch.__version__}: pip install 'torch>=2.15'"
-        ) from error
-
-
 _check_version()
-_check_python_backends()
 
 # After the checks, which say what is missing.
 from muster.torch._behind_the_end import meet_nobody_behind_the_end  # noqa: E402

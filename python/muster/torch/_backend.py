@@ -10,11 +10,13 @@ import time
 from datetime import timedelta
 
 import torch
-from torch._C._distributed_c10d import Backend, ErrorType
+from torch._C import _distributed_c10d as c10d
+from torch._C._distributed_c10d import Backend
 
 from muster.torch._any_source import ANY, Mailbox
 from muster.torch._errors import FAILURES, failure
 from muster.torch._tensors import DTYPES, Outputs, check_dense, dtype, readable, reduction, size_bytes
+from muster.torch._watch import watch
 from muster.torch._work import CollectiveWork
 
 _UNSET = timedelta(milliseconds=-1)  # c10d's kUnsetTimeout: that of the group
@@ -69,12 +71,13 @@ def _starts(address: int, sizes: list[int]) -> list[int]:
     return starts
 
 
-class MusterBackend(Backend):
-    """The calls of one group. native: a group of muster._collective; store: of this group alone."""
+class Calls:
+    """Those of one group. native: a group of muster._collective; store: of this group alone."""
 
-    def __init__(self, native, liveness, store, timeout: timedelta) -> None:
+    def __init__(self, native, liveness, state, store, timeout: timedelta) -> None:
         super().__init__(native.rank, native.size)
-        self.native, self._liveness = native, liveness
+        self.native, self._liveness, self._state = native, liveness, state
+        watch().add_state(state)
         self._rank, self._size = native.rank, native.size
         self._store, self._timeout = store, timeout
         self._options = Backend.Options("muster", timeout)
@@ -108,7 +111,7 @@ class MusterBackend(Backend):
         """They start at 0 on every rank: there is nothing to agree on."""
 
     def get_error(self):
-        return ErrorType.SUCCESS
+        return c10d.ErrorType.SUCCESS
 
     def set_timeout(self, timeout: timedelta) -> None:
         self._timeout = timeout
@@ -121,12 +124,17 @@ class MusterBackend(Backend):
 
     def abort(self) -> None:
         """Ends the calls that are under way, here and on the other ranks, with an error."""
-        self._liveness.close()
+        self._stop_watching()
         self.native.abort(f"rank {self._rank} has aborted its process group")
 
     def shutdown(self) -> None:
-        self._liveness.close()
+        self._stop_watching()
         self.native.close()
+
+    def _stop_watching(self) -> None:
+        self._liveness.close()
+        self._state.close()
+        watch().remove_state(self._state)
 
     # ---- how calls are made ---------------------------------------------------------------------------
 
@@ -143,7 +151,7 @@ class MusterBackend(Backend):
     def _run(self, start, opts, outputs=(), kept=(), finish=None):
         """Calls start(asynchronous, timeout); the Work of it, or None when it is done."""
         self._sequence += 1
-        asynchronous = opts.asyncOp
+        asynchronous = getattr(opts, "asyncOp", True)  # not there in older ones: they wait for the Work
         try:
             call = start(asynchronous, self._limit(opts.timeout))
         except FAILURES as error:
@@ -159,7 +167,7 @@ class MusterBackend(Backend):
         self._sequence += 1
         limit = self._limit(opts.timeout)
         work = CollectiveWork([start(True, limit) for start in starts], outputs, kept, finish)
-        if not opts.asyncOp:
+        if not getattr(opts, "asyncOp", True):
             work.wait()
             return None
         made.work = work
@@ -188,7 +196,7 @@ class MusterBackend(Backend):
         if len(tensors) != 1 or tensor.layout is not torch.strided or not tensor.is_contiguous():
             return self._allreduce_copied(_only(tensors, "all_reduce"), opts)
         self._sequence += 1
-        asynchronous = opts.asyncOp
+        asynchronous = getattr(opts, "asyncOp", True)  # not there in older ones: they wait for the Work
         address = tensor.data_ptr()
         kind, what = DTYPES.get(tensor.dtype) or dtype(tensor), reduction(opts.reduceOp)
         timeout = self._limit(opts.timeout)
@@ -532,4 +540,10 @@ class MusterBackend(Backend):
         from muster.torch._group import backend
 
         timeout = opts._timeout if opts is not None else self._timeout
-        return backend(store, list(ranks).index(self._rank), len(ranks), timeout)
+        of_job = [self._state.ranks[rank] for rank in ranks]
+        own, name = list(ranks).index(self._rank), f"a split of {self._state.name}"
+        return backend(store, own, of_job, timeout, name)
+
+
+class MusterBackend(Calls, Backend):
+    """Of PyTorchs whose backends can be written in Python; for older ones see _older.py."""

@@ -1,15 +1,19 @@
 """What Muster raises, as the error that scripts of torch.distributed expect: DistBackendError."""
 
+import torch.distributed as dist
 from torch.distributed import DistBackendError
 
 from muster import JobAbortedError, PeerLostError, RefusedError
+from muster.torch._flight_recorder import dump_after_failure
 
 FAILURES = (TimeoutError, PeerLostError, JobAbortedError, RefusedError, ConnectionError)
 
 
 def failure(error: BaseException) -> BaseException:
-    """The error to raise for `error`: itself, where it is none of Muster's."""
+    """The error to raise for `error`: itself, where it is none of Muster's. The flight recorder is kept."""
     if not isinstance(error, FAILURES):
         return error
+    if dist.is_initialized():
+        dump_after_failure(dist.get_rank())
     end = " (the timeout of the call or of its group)" if isinstance(error, TimeoutError) else ""
     return DistBackendError(f"muster: {error}{end}")

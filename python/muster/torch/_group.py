@@ -6,14 +6,28 @@ import torch
 from torch.distributed import ProcessGroup
 
 from muster.torch._backend import MusterBackend
+from muster.torch._older import OlderGroup
 from muster.torch._process_group import MusterProcessGroup
 from muster.torch._recovering_backend import RecoveringBackend, recovers
-from muster.torch._rendezvous import connect
+from muster.torch._rendezvous import connect, master_of
+from muster.torch._state import GroupState
 
 
-def backend(store, rank: int, size: int, timeout) -> MusterBackend:
-    native, liveness = connect(store, rank, size, timeout)
-    return MusterBackend(native, liveness, store, timeout)
+def _can_be_written_in_python() -> bool:
+    try:
+        type("Empty", (torch._C._distributed_c10d.Backend,), {})(0, 1)
+    except TypeError:
+        return False
+    return True
+
+
+PYTHON_BACKENDS = _can_be_written_in_python()  # PyTorch 2.15 and newer
+
+
+def backend(store, rank: int, ranks: list[int], timeout, name: str, kind=MusterBackend):
+    """ranks: of the whole job, by those of the group."""
+    native, liveness = connect(store, rank, len(ranks), timeout)
+    return kind(native, liveness, GroupState(native, name, ranks, master_of(store)), store, timeout)
 
 
 def recovering_backend(store, rank: int, size: int, timeout) -> RecoveringBackend:
@@ -44,9 +58,18 @@ def create(opts, backend_options) -> MusterBackend | ProcessGroup:
             f"muster: there is no backend of {', '.join(others)}, only of the CPU: "
             f'init_process_group("cpu:muster,{others[0]}:nccl") gives each device its backend'
         )
-    make = recovering_backend if recovers() else backend
-    made = make(opts.store, opts.group_rank, opts.group_size, opts.timeout)
-    if set(devices) != {"cpu"}:
+    if not PYTHON_BACKENDS and (recovers() or set(devices) - {"cpu"}):
+        what = "a job that recovers" if recovers() else f"a group of several backends ({devices})"
+        way = "" if recovers() else ': init_process_group("muster") and new_group(backend="nccl") give two groups'
+        raise RuntimeError(f"muster: {what} needs PyTorch 2.15, and this is {torch.__version__}{way}")
+    if recovers():
+        made = recovering_backend(opts.store, opts.group_rank, opts.group_size, opts.timeout)
+    else:
+        ranks = list(getattr(opts, "global_ranks_in_group", ())) or list(range(opts.group_size))
+        name = getattr(opts, "group_id", "") or "the group"
+        kind = MusterBackend if PYTHON_BACKENDS else OlderGroup
+        made = backend(opts.store, opts.group_rank, ranks, opts.timeout, f"group {name}", kind)
+    if set(devices) != {"cpu"} or not PYTHON_BACKENDS:
         return made
     group = MusterProcessGroup(opts.process_group.get_group_store(), made)
     group.bound_device_id = opts.process_group.bound_device_id

@@ -86,5 +86,5 @@ def _showing_works(name: str):
 
 
 for _names in _CALLS:
-    _name = next(name for name in _names if hasattr(ProcessGroup, name))
-    setattr(MusterProcessGroup, _name, _showing_works(_name))
+    for _name in [name for name in _names if hasattr(ProcessGroup, name)][:1]:
+        setattr(MusterProcessGroup, _name, _showing_works(_name))

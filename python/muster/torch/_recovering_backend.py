@@ -15,6 +15,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from muster.torch._backend import MusterBackend
 from muster.torch._errors import FAILURES, failure
+from muster.torch._rendezvous import master_of
+from muster.torch._state import GroupState
 
 RECOVERS = "MS_ENABLE_RECOVERY"
 CAME_BACK = "MUSTER_RESTART_COUNT"
@@ -109,6 +111,11 @@ class RecoveringCalls:
             if self.failure is None:
                 self.failure = error
 
+    def state(self) -> tuple:
+        """As of the native group; nothing is under way between two of them."""
+        native = self.native
+        return native.state() if native is not None else ("", 0, 0, 0, [])
+
     def attach(self, native, liveness) -> None:
         self.native, self.liveness, self.failure = native, liveness, None
 
@@ -160,7 +167,8 @@ class RecoveringBackend(MusterBackend):
         self.calls = RecoveringCalls(rank, size, self._connect_first)
         self.default_store, self.call_timeout = store, timeout
         self.rendezvous = None
-        super().__init__(self.calls, _NoLiveness(), store, timeout)
+        state = GroupState(self.calls, "the group", list(range(size)), master_of(store))
+        super().__init__(self.calls, _NoLiveness(), state, store, timeout)
 
     def attach(self, native, liveness) -> None:
         self._mailboxes.clear()
@@ -168,9 +176,11 @@ class RecoveringBackend(MusterBackend):
         self.calls.attach(native, liveness)
 
     def abort(self) -> None:
+        self._stop_watching()
         self.calls.detach(f"rank {self.calls.rank} has aborted its process group")
 
     def shutdown(self) -> None:
+        self._stop_watching()
         self.calls.shut()
 
     def limit_seconds(self) -> float:

@@ -20,6 +20,14 @@ def _under_prefixes(store):
     return store
 
 
+def master_of(store) -> str:
+    """By what people know the job: "host:port" of its store, or its file."""
+    master = _master(store)
+    if master is not None and master[1] != 1:
+        return f"{master[0]}:{master[1]}"
+    return getattr(_under_prefixes(store), "path", "") or "an unknown store"
+
+
 def _master(store) -> tuple[str, int] | None:
     """Where the store is served, which every host can reach: of a TCPStore, else of the environment."""
     store = _under_prefixes(store)

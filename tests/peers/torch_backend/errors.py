@@ -1,6 +1,8 @@
 """One mistake each, on two ranks: rank 0 prints `raised` and what it was told."""
 
 import os
+import select
+import signal
 import sys
 import time
 from datetime import timedelta
@@ -84,11 +86,78 @@ def wait():
     time.sleep(1)
 
 
-def dead():
+def _die(store) -> None:
+    store.set("killed at", str(time.monotonic_ns()))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _named_after(store, call) -> None:
+    """Fails as `call` does, which has to name rank 1, and says how long after its end that was."""
+    try:
+        call()
+    except Exception:
+        killed = int(store.get("killed at"))
+        print(f"after {(time.monotonic_ns() - killed) / 1e6:.1f} ms", flush=True)
+        raise
+
+
+def _dead(call) -> None:
+    """Rank 1 is killed while rank 0 is in `call`."""
     begin()
+    store = dist.distributed_c10d._get_default_store()
+    dist.barrier()
     if RANK == 1:
-        os._exit(3)
-    dist.all_reduce(torch.zeros(4))
+        store.wait(["waiting"], LONG)
+        _die(store)
+    store.set("waiting", "")
+    _named_after(store, call)
+
+
+def dead():
+    _dead(lambda: dist.all_reduce(torch.zeros(4)))
+
+
+def dead_async():
+    _dead(lambda: dist.all_reduce(torch.zeros(4), async_op=True).wait())
+
+
+def dead_receive():
+    _dead(lambda: dist.recv(torch.zeros(4), 1))
+
+
+def dead_next():
+    """Rank 0 computes while rank 1 is killed, and makes the next call."""
+    begin()
+    store = dist.distributed_c10d._get_default_store()
+    dist.barrier()
+    if RANK == 1:
+        store.set("process", str(os.getpid()))
+        _die(store)
+    ended = os.pidfd_open(int(store.get("process")))
+    select.select([ended], [], [])
+
+    def calls():
+        for _ in range(1000):  # the first one may be made before anybody knows; it must not wait
+            dist.all_reduce(torch.zeros(4))
+
+    _named_after(store, calls)
+
+
+def dead_sent():
+    """What rank 1 had sent when it was killed arrives, also when its end is known; nothing comes after it."""
+    begin()
+    other = dist.new_group()
+    store = dist.distributed_c10d._get_default_store()
+    if RANK == 1:
+        dist.send(torch.full((3,), 5.0), 0)
+        _die(store)
+    try:
+        dist.barrier(other)
+    except dist.DistBackendError:
+        got = torch.zeros(3)
+        dist.recv(got, 1)
+        print("received", got.tolist(), flush=True)
+        dist.recv(got, 1)
 
 
 if __name__ == "__main__":

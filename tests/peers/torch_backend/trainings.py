@@ -312,12 +312,18 @@ def case_calls(rank):
     value = work.get_future().then(lambda future: future.value()[0] + 1).wait()
     found.append([value.item(), work.is_completed(), work.is_success()])
     dist.barrier()
-    dist.monitored_barrier()
     return found
+
+
+def case_monitored_barrier(rank):
+    dist.monitored_barrier()
+    return rank
 
 
 def main(backend: str, case: str) -> None:
     torch.set_num_threads(1)
+    if backend == "muster":
+        import muster.torch  # noqa: F401 - older PyTorchs do not look for the entry point
     dist.init_process_group(backend)
     run = globals().get(f"case_{case}") or globals()[f"muster_{case}"]
     result = run(dist.get_rank())

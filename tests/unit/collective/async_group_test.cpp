@@ -135,6 +135,46 @@ TEST_P(Async, ADeadlineOfOneCallIsItsOwn) {
   EXPECT_THAT(end.error().message, Mentions("all_reduce #1", "rank 1"));
 }
 
+// As when a process is killed: nobody leaves, another rank says that it is gone.
+TEST(LostRank, FailsCallsUnderWayAndTheNextOnesByName) {
+  const AsyncRanks groups = async_ranks(3, Hosts::one);
+  float values[2] = {};
+  const auto waiting = groups[0]->start(adding(values[0]));
+  const Error gone{Code::peer_lost, "rank 1 (process 7) has ended"};
+  groups[2]->lose(1, gone);
+  const auto end = waiting->wait(soon);
+  ASSERT_TRUE(end) << "the call goes on waiting";
+  ASSERT_FALSE(*end);
+  EXPECT_EQ(end->error().message, gone.message);
+  const Result<> next = groups[2]->run(adding(values[1]));
+  ASSERT_FALSE(next);
+  EXPECT_EQ(next.error().message, gone.message);
+}
+
+TEST(LostRank, HasSentWhatItHasSent) {
+  const AsyncRanks groups = async_ranks(2, Hosts::one);
+  const Bytes sent = bytes_of(1, 0, 1000);
+  expect_done(*groups[1]->send(0, sent, 5));
+  groups[0]->lose(1, {Code::peer_lost, "rank 1 (process 7) has ended"});
+  Bytes received(sent.size()), more(sent.size());
+  expect_done(*groups[0]->receive(1, received, 5));
+  EXPECT_TRUE(received == sent);
+  const auto end = groups[0]->receive(1, more, 5)->wait(soon);
+  ASSERT_TRUE(end) << "nobody is there to send it";
+  ASSERT_FALSE(*end);
+  EXPECT_EQ(end->error().code, Code::peer_lost);
+  EXPECT_THAT(end->error().message, Mentions("rank 1", "ended", "message"));
+}
+
+TEST(LostRank, OfAnotherHostEndsTheGroup) {
+  const AsyncRanks groups = async_ranks(2, Hosts::each_its_own);
+  groups[0]->lose(1, {Code::peer_lost, "rank 1 (process 7) has ended"});
+  float value = 0;
+  const Result<> next = groups[0]->run(adding(value));
+  ASSERT_FALSE(next);
+  EXPECT_THAT(next.error().message, Mentions("rank 1", "process 7"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, Async,
                          ::testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved));
 
