@@ -14,6 +14,8 @@ namespace {
 
 struct WatchFlags {
   std::string scheduler;
+  std::string master;
+  bool dumps = false;
   bool json = false;
   bool watches = false;
   double patience_s = 3;
@@ -26,9 +28,23 @@ bool is_other_index(const WatchFlags& flags) {
   return flags.only_index && index && *index != std::to_string(*flags.only_index);
 }
 
+// Of PyTorch's jobs on this host, which have no scheduler.
+int print_torch_status(const WatchFlags& flags, const std::string& why_no_scheduler) {
+  if (flags.watches) return refuse("status", "--watch needs a scheduler: " + why_no_scheduler);
+  const auto ranks = launch::find_torch_ranks(flags.dumps, real_clock());
+  const auto text = flags.json ? launch::torch_status_json(ranks, flags.master)
+                               : launch::torch_status_text(ranks, flags.master);
+  if (!text) return refuse("status", fmt::format("{} ({})", why_no_scheduler, text.error().message));
+  fmt::print("{}", *text);
+  return 0;
+}
+
 int print_status(const WatchFlags& flags) {
   if (is_other_index(flags)) return 0;
+  if (!flags.master.empty() || flags.dumps)
+    return print_torch_status(flags, "--master and --dump are for jobs of PyTorch, which have none");
   const auto scheduler = launch::find_scheduler(flags.scheduler, real_environment());
+  if (!scheduler && flags.scheduler.empty()) return print_torch_status(flags, scheduler.error().message);
   if (!scheduler) return refuse("status", scheduler.error().message);
   const auto security = launch::find_security(real_environment(), *scheduler);
   if (!security) return refuse("status", security.error().message);
@@ -82,6 +98,13 @@ void add_status(CLI::App& app, Invocation& invocation) {
       ->add_option("--scheduler", flags->scheduler,
                    "Where its scheduler listens (default: MS_SCHED_HOST and MS_SCHED_PORT)")
       ->type_name("HOST:PORT");
+  command
+      ->add_option("--master", flags->master,
+                   "The ranks on this host of the PyTorch job over Muster with that MASTER_ADDR and MASTER_PORT; "
+                   "without this and without a scheduler those of all such jobs")
+      ->type_name("HOST:PORT");
+  command->add_flag("--dump", flags->dumps,
+                    "Of a PyTorch job: each rank here writes its flight recorder's file first, for torchfrtrace");
   command->add_flag("--json", flags->json, "Print JSON");
   command->add_flag(
       "--watch", flags->watches,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "muster/launch/own_jobs.h"
+#include "muster/launch/table.h"
 
 namespace muster::launch {
 namespace {
@@ -66,21 +67,6 @@ std::string step_of(const Status::Node& node) {
   if (node.step == cluster::no_step) return "-";
   return node.activity.train_epoch == 0 ? fmt::format("{}", node.step)
                                         : fmt::format("{} (epoch {})", node.step, node.activity.train_epoch);
-}
-
-// Columns as wide as their widest cell.
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
 }
 
 json node_json(const Status::Node& node) {

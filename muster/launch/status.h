@@ -1,8 +1,12 @@
-// The live roster of a job, asked from its scheduler, for people and for programs.
+// The live roster of a job, for people and for programs: asked from its scheduler, or from PyTorch's ranks.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "muster/cluster/cluster.h"
 #include "muster/net/net.h"
@@ -46,5 +50,25 @@ std::string status_line(const JobStatus& status);
 std::string status_json(const JobStatus& status, bool is_indented = true);
 // Whether nothing more comes of the job: its scheduler says so, or every worker has left.
 bool is_over(const JobStatus& status);
+
+// ---- Ranks of PyTorch jobs over Muster on this host -------------------------------------------------------
+//
+// There is no scheduler to ask: each rank answers for itself, on a local socket whose name tells its process
+// and its rank (python/muster/torch/_state_desk.py).
+
+struct TorchRank {
+  pid_t process = 0;
+  std::uint32_t rank = 0;  // in the whole job
+  std::string answer;      // JSON; empty: it gave none in time
+};
+
+// Of this user's processes. dumps: each of them writes what PyTorch's flight recorder has first.
+std::vector<TorchRank> find_torch_ranks(bool dumps, const Clock& clock);
+
+// A table for each job, which is named by its store; `master` ("host:port", as MASTER_ADDR and MASTER_PORT)
+// chooses one, empty takes all. Fails where there is none.
+Result<std::string> torch_status_text(const std::vector<TorchRank>& ranks, const std::string& master);
+// {"jobs": [{"master": ..., "size": ..., "ranks": [...]}]}.
+Result<std::string> torch_status_json(const std::vector<TorchRank>& ranks, const std::string& master);
 
 }  // namespace muster::launch

@@ -96,8 +96,8 @@ class GroupState:
             awaited = [number]
         names = ", ".join(f"rank {self.ranks[rank]}" for rank in awaited) or "ranks of other hosts"
         return (
-            f"rank {self.world_rank} is in {what} of {self.name} for {waited:.3g} s (the longest pause between "
-            f"two ends of calls was {self._longest:.3g} s) and waits for {names}: "
+            f"rank {self.world_rank} is in {what} of {self.name} for {waited:.3g} s (no pause between calls "
+            f"was longer than {self._longest:.3g} s) and waits for {names}: "
             "muster status shows what each rank is at"
         )
 
