@@ -12,6 +12,7 @@ namespace {
 
 // Goes before a message with a tag, as a message of its own. Only processes of one build read it.
 struct TagHeader {
+  std::uint64_t channel;
   std::int64_t tag;
   std::uint64_t size_bytes;
 };
@@ -130,19 +131,21 @@ Result<> AsyncGroup::check_peer(std::uint32_t peer, std::string_view what) const
               fmt::format("rank {} of {} cannot {} rank {}", group_->rank(), group_->size(), what, peer));
 }
 
-std::shared_ptr<Work> AsyncGroup::send(std::uint32_t to, std::span<const std::byte> bytes, std::int64_t tag) {
+std::shared_ptr<Work> AsyncGroup::send(std::uint32_t to, std::span<const std::byte> bytes, std::int64_t tag,
+                                       std::uint64_t channel) {
   const auto work = std::make_shared<Work>();
   if (const auto sound = check_peer(to, "send to"); !sound) {
     work->finish(sound);
     return work;
   }
   const std::lock_guard lock(lanes_->peers_mutex);
-  lanes_->outboxes[to].add([this, work, to, bytes, tag] { work->finish(send_now(to, bytes, tag)); });
+  lanes_->outboxes[to].add(
+      [this, work, to, bytes, label = Label{channel, tag}] { work->finish(send_now(to, bytes, label)); });
   return work;
 }
 
-Result<> AsyncGroup::send_now(std::uint32_t to, std::span<const std::byte> bytes, std::int64_t tag) {
-  const TagHeader header{.tag = tag, .size_bytes = bytes.size()};
+Result<> AsyncGroup::send_now(std::uint32_t to, std::span<const std::byte> bytes, Label label) {
+  const TagHeader header{.channel = label.channel, .tag = label.tag, .size_bytes = bytes.size()};
   const std::span<const std::byte> head = std::as_bytes(std::span(&header, 1));
   MUSTER_TRY_VOID(group_->send(to, {&head, 1}));
   if (bytes.empty()) return {};
@@ -154,7 +157,8 @@ AsyncGroup::Inbox& AsyncGroup::inbox_of(std::uint32_t from) {
   return lanes_->inboxes[from];
 }
 
-std::shared_ptr<Work> AsyncGroup::receive(std::uint32_t from, std::span<std::byte> bytes, std::int64_t tag) {
+std::shared_ptr<Work> AsyncGroup::receive(std::uint32_t from, std::span<std::byte> bytes, std::int64_t tag,
+                                          std::uint64_t channel) {
   const auto work = std::make_shared<Work>();
   if (const auto sound = check_peer(from, "receive from"); !sound) {
     work->finish(sound);
@@ -162,24 +166,25 @@ std::shared_ptr<Work> AsyncGroup::receive(std::uint32_t from, std::span<std::byt
   }
   Inbox& inbox = inbox_of(from);
   std::unique_lock lock(inbox.mutex);
-  if (const auto kept = take_kept(inbox, {.bytes = bytes, .tag = tag, .work = work}, from)) {
+  const Posted posted{.bytes = bytes, .label = {channel, tag}, .work = work};
+  if (const auto kept = take_kept(inbox, posted, from)) {
     lock.unlock();
     work->finish(*kept);
     return work;
   }
-  inbox.posted.push_back({.bytes = bytes, .tag = tag, .work = work});
+  inbox.posted.push_back(posted);
   inbox.lane.add([this, from, &inbox] { take_next(from, inbox); });
   return work;
 }
 
 // How it ends, if what it waits for has come before. With the inbox's lock.
 std::optional<Result<>> AsyncGroup::take_kept(Inbox& inbox, const Posted& posted, std::uint32_t from) {
-  const auto kept = std::ranges::find(inbox.kept, posted.tag, &Kept::tag);
+  const auto kept = std::ranges::find(inbox.kept, posted.label, &Kept::label);
   if (kept == inbox.kept.end()) return {};
   const std::vector<std::byte> bytes = std::move(kept->bytes);
   inbox.kept.erase(kept);
   if (bytes.size() != posted.bytes.size())
-    return fail(wrong_size(from, posted.tag, bytes.size(), posted.bytes.size()));
+    return fail(wrong_size(from, posted.label.tag, bytes.size(), posted.bytes.size()));
   std::ranges::copy(bytes, posted.bytes.begin());
   return Result<>{};
 }
@@ -209,16 +214,17 @@ Result<> AsyncGroup::take_message(std::uint32_t from, Inbox& inbox) {
   TagHeader header{};
   const std::span<std::byte> head = std::as_writable_bytes(std::span(&header, 1));
   MUSTER_TRY_VOID(group_->receive(from, {&head, 1}));
+  const Label label{header.channel, header.tag};
   std::optional<Posted> posted;
   {
     const std::lock_guard lock(inbox.mutex);
-    const auto first = std::ranges::find(inbox.posted, header.tag, &Posted::tag);
+    const auto first = std::ranges::find(inbox.posted, label, &Posted::label);
     if (first != inbox.posted.end()) {
       posted = std::move(*first);
       inbox.posted.erase(first);
     }
   }
-  Kept kept{.tag = header.tag, .bytes = {}};
+  Kept kept{.label = label, .bytes = {}};
   const bool fits = posted && posted->bytes.size() == header.size_bytes;
   if (!fits) kept.bytes.resize(header.size_bytes);
   const std::span<std::byte> into = fits ? posted->bytes : std::span<std::byte>(kept.bytes);
@@ -234,7 +240,7 @@ Result<> AsyncGroup::take_message(std::uint32_t from, Inbox& inbox) {
 // A receive for it may have been started meanwhile.
 void AsyncGroup::keep(std::uint32_t from, Inbox& inbox, Kept kept) {
   std::unique_lock lock(inbox.mutex);
-  const auto late = std::ranges::find(inbox.posted, kept.tag, &Posted::tag);
+  const auto late = std::ranges::find(inbox.posted, kept.label, &Posted::label);
   inbox.kept.push_back(std::move(kept));
   if (late == inbox.posted.end()) return;
   const Posted posted = std::move(*late);

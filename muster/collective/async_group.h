@@ -7,7 +7,7 @@
 // Messages of a rank to another with the same tag arrive in order; those with other tags may overtake them.
 // What comes with a tag for which no receive has been started yet is kept in memory, as soon as one with
 // another tag waits for that rank. A group's messages with tags and those without (Communicator::send) do not
-// mix.
+// mix. Channels keep the tags of several users of a group apart.
 #pragma once
 
 #include <condition_variable>
@@ -51,8 +51,10 @@ class AsyncGroup {
   // Waits for it; with nothing before it, it is made on this thread.
   Result<> run(const Call& call, std::optional<Duration> timeout = {});
 
-  std::shared_ptr<Work> send(std::uint32_t to, std::span<const std::byte> bytes, std::int64_t tag);
-  std::shared_ptr<Work> receive(std::uint32_t from, std::span<std::byte> bytes, std::int64_t tag);
+  std::shared_ptr<Work> send(std::uint32_t to, std::span<const std::byte> bytes, std::int64_t tag,
+                             std::uint64_t channel = 0);
+  std::shared_ptr<Work> receive(std::uint32_t from, std::span<std::byte> bytes, std::int64_t tag,
+                                std::uint64_t channel = 0);
 
   // Ends the group; what waits fails with the reason.
   void abort(Error reason) { group_->abort(std::move(reason)); }
@@ -83,14 +85,19 @@ class AsyncGroup {
     std::thread thread_;
   };
 
+  struct Label {
+    std::uint64_t channel = 0;
+    std::int64_t tag = 0;
+    friend bool operator==(const Label&, const Label&) = default;
+  };
   // What comes from one rank.
   struct Posted {
     std::span<std::byte> bytes;
-    std::int64_t tag = 0;
+    Label label;
     std::shared_ptr<Work> work;
   };
   struct Kept {
-    std::int64_t tag = 0;
+    Label label;
     std::vector<std::byte> bytes;
   };
   struct Inbox {
@@ -108,7 +115,7 @@ class AsyncGroup {
   };
 
   Result<> make(const Call& call, std::optional<Duration> timeout);
-  Result<> send_now(std::uint32_t to, std::span<const std::byte> bytes, std::int64_t tag);
+  Result<> send_now(std::uint32_t to, std::span<const std::byte> bytes, Label label);
   void take_next(std::uint32_t from, Inbox& inbox);
   Result<> take_message(std::uint32_t from, Inbox& inbox);
   void keep(std::uint32_t from, Inbox& inbox, Kept kept);

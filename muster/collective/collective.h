@@ -91,4 +91,19 @@ struct Options {
 // What reduces takes every dtype. The destructor leaves.
 Result<std::unique_ptr<Communicator>> connect(Group group, Listener listener, Options options = {});
 
+// A group of some ranks of another one, which those alone call for.
+struct Members {
+  std::string name;                  // another one for each group that exists
+  std::vector<std::uint32_t> ranks;  // in the group that all are of; their order is the new group's
+};
+// "group 'left' (ranks 0, 2)".
+std::string to_string(const Members& members);
+
+// Connects the members, who find each other by messages of `all`, the group of `origin`, on a channel of
+// their own; each gives the same members, or it is an error that names both sides'. As independent of the
+// other as two groups can be.
+Result<std::unique_ptr<Communicator>> connect_some(AsyncGroup& all, const Group& origin,
+                                                   const Members& members, Listener listener,
+                                                   Options options = {});
+
 }  // namespace muster::collective
