@@ -124,6 +124,68 @@ TEST_P(EveryTransport, KeepsTheOrderOfCallsOfEverySizeBesideMessages) {
   });
 }
 
+// Sizes that fit into a slot, and that go in several steps.
+TEST_P(EveryTransport, MovesPiecesOfEverySizeBesideMessages) {
+  constexpr std::uint32_t ranks = 3;
+  const Ranks comms = connect_ranks(ranks, GetParam().hosts, options(patient));
+  const auto piece_of = [&](std::uint32_t from, std::uint32_t to, std::size_t size) {
+    return bytes_of(seed_, from * ranks + to, size);
+  };
+  run_threads(ranks, [&](std::uint32_t rank) {
+    for (const std::size_t size : {std::size_t{0}, std::size_t{5}, std::size_t{5000}, std::size_t{3 << 20}}) {
+      std::vector<Bytes> given, taken(ranks, Bytes(size));
+      std::vector<std::span<const std::byte>> sent;
+      std::vector<std::span<std::byte>> places;
+      for (std::uint32_t to = 0; to < ranks; ++to) given.push_back(piece_of(rank, to, size));
+      for (std::uint32_t peer = 0; peer < ranks; ++peer) {
+        sent.emplace_back(given[peer]);
+        places.emplace_back(taken[peer]);
+      }
+      const auto exchanged = comms[rank]->all_to_all(sent, places);
+      ASSERT_TRUE(exchanged) << exchanged.error().message;
+      for (std::uint32_t from = 0; from < ranks; ++from)
+        EXPECT_TRUE(taken[from] == piece_of(from, rank, size)) << size << " bytes of an all_to_all";
+      const Bytes message = bytes_of(seed_, 100, 100);
+      if (rank == 0) expect_sent(send(*comms[0], 1, message));
+      if (rank == 1) expect_message(*comms[1], 0, message);
+      Bytes own(size);
+      const auto scattered = comms[rank]->scatter(rank == 1 ? sent : decltype(sent){}, own, 1);
+      ASSERT_TRUE(scattered) << scattered.error().message;
+      EXPECT_TRUE(own == piece_of(1, rank, size)) << size << " bytes of a scatter";
+      const auto gathered = comms[rank]->gather(sent[2], rank == 2 ? places : decltype(places){}, 2);
+      ASSERT_TRUE(gathered) << gathered.error().message;
+      for (std::uint32_t from = 0; rank == 2 && from < ranks; ++from)
+        EXPECT_TRUE(taken[from] == piece_of(from, 2, size)) << size << " bytes of a gather";
+    }
+  });
+}
+
+TEST_P(EveryTransport, GivesEachRankItsBlockOfWhatAnAllReduceGives) {
+  constexpr std::uint32_t ranks = 3;
+  const Ranks comms = connect_ranks(ranks, GetParam().hosts, options(patient));
+  run_threads(ranks, [&](std::uint32_t rank) {
+    for (const std::size_t count :
+         {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{1 << 20}}) {
+      std::vector<float> in(count * ranks), all(in.size()), block(count);
+      for (std::size_t i = 0; i < in.size(); ++i)
+        in[i] = 0.1F * static_cast<float>(i % 1000) + static_cast<float>(rank) / 3;
+      const auto summed =
+          comms[rank]->all_reduce(in.data(), all.data(), in.size(), DType::float32, Reduction::sum);
+      ASSERT_TRUE(summed) << summed.error().message;
+      const auto scattered =
+          comms[rank]->reduce_scatter(in.data(), block.data(), count, DType::float32, Reduction::sum);
+      ASSERT_TRUE(scattered) << scattered.error().message;
+      EXPECT_EQ(std::memcmp(block.data(), all.data() + rank * count, count * sizeof(float)), 0) << count;
+      std::vector<float> reduced(in.size());
+      const auto to_root =
+          comms[rank]->reduce(in.data(), reduced.data(), in.size(), DType::float32, Reduction::sum, 0);
+      ASSERT_TRUE(to_root) << to_root.error().message;
+      if (rank != 0) continue;
+      EXPECT_EQ(std::memcmp(reduced.data(), all.data(), all.size() * sizeof(float)), 0) << count;
+    }
+  });
+}
+
 TEST_P(EveryTransport, AbortWakesAWaiterWithinMilliseconds) {
   const Ranks comms = connect_ranks(3, GetParam().hosts, options(patient));
   std::array<Duration, 3> waited{};
