@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/base.h"
@@ -18,6 +20,10 @@ struct StepTime {
 };
 using StepTimes = std::vector<StepTime>;
 
+// What a call of some workers goes through: the group of that name, "" being all; with a tag, what sends and
+// receives messages that have it. Borrowed for the length of a call.
+using GroupLookup = Result<Communicator*> (*)(std::string_view name, std::optional<std::int64_t> tag);
+
 // What may end a run from outside, as Ctrl-C does: an error ends it.
 using Interruption = Result<> (*)();
 
@@ -26,6 +32,7 @@ using Interruption = Result<> (*)();
 struct RunContext {
   std::uint64_t seed = 0;                // of all random numbers: initial parameters, dropout
   Communicator* communicator = nullptr;  // of reductions; null: a group of one
+  GroupLookup group = nullptr;           // of ops with a `group`, and of messages; null: there are none
   // The workers over which one copy of a placed network is divided: placed nodes run on the rank of their
   // Placement. Null, or a group of one: everything runs here.
   Communicator* stages = nullptr;

@@ -10,9 +10,14 @@ Result<Communicator*> Collectives::group(std::optional<std::uint32_t> stages) {
 }
 
 Result<> Collectives::call(std::optional<std::uint32_t> stages, const GroupCall& make) {
-  return group(stages).and_then([&](Communicator* made) { return make(*made); }).map_error([&](Error error) {
-    return membership_.verdict(std::move(error));
-  });
+  return call_now(stages, make).map_error([&](Error error) { return membership_.verdict(std::move(error)); });
+}
+
+// Behind those that are under way.
+Result<> Collectives::call_now(std::optional<std::uint32_t> stages, const GroupCall& make) {
+  if (!stages && groups_.has_calls())
+    return groups_.calls().and_then([&](collective::AsyncGroup* calls) { return calls->run(make); });
+  return group(stages).and_then([&](Communicator* made) { return make(*made); });
 }
 
 bool Collectives::shares_memory(std::optional<std::uint32_t> stages) const {

@@ -44,6 +44,7 @@ class Collectives {
                                                    std::optional<std::uint32_t> stages);
 
  private:
+  Result<> call_now(std::optional<std::uint32_t> stages, const GroupCall& make);
   Result<Communicator*> group(std::optional<std::uint32_t> stages);
   bool stage_shares_memory(std::uint32_t stages) const;
 

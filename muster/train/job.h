@@ -8,11 +8,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "muster/base/base.h"
 #include "muster/cluster/cluster.h"
+#include "muster/collective/collective.h"
 
 namespace muster::train {
 
@@ -45,9 +49,36 @@ Result<std::uint32_t> get_group_size();
 Result<std::uint32_t> get_local_rank();
 Result<std::uint32_t> get_local_rank_size();
 
-// The same for those who need not know whether there is a job: 0 and 1 in a process alone.
+// The ranks of this host's workers, in their order.
+Result<std::vector<std::uint32_t>> workers_here();
+
+// Rank and world size for those who need not know whether there is a job: 0 and 1 in a process alone.
 std::uint32_t rank();
 std::uint32_t world_size();
+
+// Groups of some workers, by name; their own ranks count from 0 in the order of `ranks`, which are those of
+// the job. Who is not in a group need not know of it. The members connect at their first call together. The
+// same name and ranks again change nothing. "" is the group of all workers. Refused in a job whose processes
+// may come back, and for a worker that is none of the ranks.
+Result<> create_group(const std::string& name, std::vector<std::uint32_t> ranks);
+// Its calls are over; an error for a name that is none.
+Result<> destroy_group(const std::string& name);
+Result<std::vector<std::uint32_t>> group_ranks(const std::string& name);
+
+// A call under way: what it was given is borrowed until it is done.
+struct StartedCall {
+  std::shared_ptr<const collective::Work> work;
+  std::string group;
+  // Its end, waited for at most so long; what fails names the group.
+  std::optional<Result<>> wait(Duration limit) const;
+};
+// Behind the calls of the group that were made or started before.
+Result<StartedCall> start_call(const std::string& group, collective::AsyncGroup::Call call);
+// `peer` is a rank of the group.
+Result<StartedCall> start_send(const std::string& group, std::uint32_t peer, std::span<const std::byte> bytes,
+                               std::int64_t tag);
+Result<StartedCall> start_receive(const std::string& group, std::uint32_t peer, std::span<std::byte> bytes,
+                                  std::int64_t tag);
 
 // Why the job has failed, once it has. Any thread.
 std::optional<Failure> job_failure();

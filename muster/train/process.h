@@ -22,6 +22,7 @@
 namespace muster::train {
 
 class Explainer;
+class NamedGroups;
 class Session;
 struct JobCommunicators;
 
@@ -95,6 +96,7 @@ struct Process {
   cluster::Role role = cluster::Role::worker;
   bool trains_alone = false;                   // init() was called where no cluster is described
   JobCommunicators* communicators = nullptr;   // of the session: run_context.cpp
+  NamedGroups* named_groups = nullptr;         // named_groups.cpp
   std::atomic<RecoveringCall*> call{nullptr};  // under way; simulated processes share it
   LoopBody body;
   std::uint64_t runs = 0;  // of plans, counted: where random numbers stand

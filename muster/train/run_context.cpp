@@ -12,6 +12,7 @@
 #include "muster/train/context.h"
 #include "muster/train/front_end.h"
 #include "muster/train/job.h"
+#include "muster/train/named_groups.h"
 #include "muster/train/pipeline_group.h"
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/process.h"
@@ -182,6 +183,7 @@ Result<graph::RunContext> tracing_context() {
   MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   graph::RunContext made{.seed = seed(),
                          .communicator = reductions(now),
+                         .group = &find_named_group,
                          .stages = stages_of(now),
                          .threads = threads(),
                          .interrupted = &look_for_interruption};

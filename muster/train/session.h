@@ -32,6 +32,7 @@ class Session {
   Membership& membership() { return membership_; }
   Collectives& collectives() { return collectives_; }
   SessionRecovery& recovery() { return recovery_; }
+  WorkerGroups& worker_groups() { return *groups_; }
 
   // Tells the scheduler that this process ends. Bounded; only the first call counts.
   void leave(int exit_status);

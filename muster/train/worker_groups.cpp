@@ -102,8 +102,15 @@ void WorkerGroups::end(const Error& reason) {
 
 void WorkerGroups::abort(const Error& reason) {
   if (stop_ != nullptr) stop_->raise();
-  if (communicator_ != nullptr) communicator_->abort(reason);
-  for (const auto& [stages, group] : stage_groups_) group->abort(reason);
+  for (Communicator* const group : groups()) group->abort(reason);
+}
+
+std::vector<Communicator*> WorkerGroups::groups() const {
+  std::vector<Communicator*> made;
+  for (const auto& [stages, group] : stage_groups_) made.push_back(group.get());
+  for (const auto& [name, calls] : some_workers_) made.push_back(&calls->group());
+  if (communicator_ != nullptr) made.push_back(communicator_.get());
+  return made;
 }
 
 // ---- The epoch in use -------------------------------------------------------------------------------------
@@ -112,6 +119,14 @@ Result<> WorkerGroups::usable() const {
   if (ended_) return fail(*ended_);
   if (over_) return fail(*over_);
   return {};
+}
+
+collective::Options WorkerGroups::options_of_connections(const net::StopSignal& stop) const {
+  return {.connect_timeout = options_.connect_timeout,
+          .call_timeout = options_.call_timeout,
+          .stop = &stop,
+          .security = options_.security,
+          .clock = options_.clock};
 }
 
 Result<WorkerGroups::CommunicatorPtr> WorkerGroups::connect() {
@@ -126,11 +141,7 @@ Result<WorkerGroups::CommunicatorPtr> WorkerGroups::connect() {
     stop_ = &stop;
   }
   auto made = collective::connect(group_of(*roster_, options_.rank, options_.transport), *std::move(listener),
-                                  {.connect_timeout = options_.connect_timeout,
-                                   .call_timeout = options_.call_timeout,
-                                   .stop = &stop,
-                                   .security = options_.security,
-                                   .clock = options_.clock});
+                                  options_of_connections(stop));
   const std::lock_guard lock(mutex_);
   stop_ = nullptr;
   MUSTER_TRY_VOID(usable());
@@ -164,6 +175,57 @@ Result<Communicator*> WorkerGroups::stage_group(std::uint32_t stages) {
   return group;
 }
 
+// ---- Groups of some workers -------------------------------------------------------------------------------
+
+Result<collective::AsyncGroup*> WorkerGroups::calls() {
+  const std::lock_guard alone(connecting_);
+  return connected_calls();
+}
+
+Result<collective::AsyncGroup*> WorkerGroups::connected_calls() {
+  MUSTER_TRY_VOID(connected());
+  const std::lock_guard lock(mutex_);
+  if (calls_ == nullptr) calls_ = std::make_unique<collective::AsyncGroup>(communicator_);
+  return calls_.get();
+}
+
+Result<collective::AsyncGroup*> WorkerGroups::some_workers(const collective::Members& members) {
+  const std::lock_guard alone(connecting_);
+  if (const auto known = some_workers_.find(members.name); known != some_workers_.end())
+    return known->second.get();
+  MUSTER_TRY(collective::AsyncGroup * all, connected_calls());
+  MUSTER_TRY(CommunicatorPtr made, connect_some(*all, members));
+  const std::lock_guard lock(mutex_);
+  CallsPtr& group = some_workers_[members.name];
+  group = std::make_unique<collective::AsyncGroup>(std::move(made));
+  if (const auto still = usable(); !still) abort(still.error());
+  return group.get();
+}
+
+Result<WorkerGroups::CommunicatorPtr> WorkerGroups::connect_some(collective::AsyncGroup& all,
+                                                                 const collective::Members& members) {
+  MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
+  MUSTER_TRY(auto listener, collective::Listener::open(options_.address));
+  {
+    const std::lock_guard lock(mutex_);
+    MUSTER_TRY_VOID(usable());
+    stop_ = &stop;
+  }
+  auto made = collective::connect_some(all, group_of(*roster_, options_.rank, options_.transport), members,
+                                       std::move(listener), options_of_connections(stop));
+  const std::lock_guard lock(mutex_);
+  stop_ = nullptr;
+  MUSTER_TRY_VOID(usable());
+  return made;
+}
+
+void WorkerGroups::forget(const std::string& group) {
+  const std::lock_guard alone(connecting_);
+  decltype(some_workers_)::node_type old;  // ended without the lock
+  const std::lock_guard lock(mutex_);
+  old = some_workers_.extract(group);
+}
+
 namespace {
 
 void tell_of(const Communicator& group, cluster::Activity& activity) {
@@ -178,14 +240,12 @@ void tell_of(const Communicator& group, cluster::Activity& activity) {
 
 void WorkerGroups::tell(cluster::Activity& activity) const {
   const std::lock_guard lock(mutex_);
-  for (const auto& [stages, group] : stage_groups_) tell_of(*group, activity);
-  if (communicator_ != nullptr) tell_of(*communicator_, activity);
+  for (const Communicator* const group : groups()) tell_of(*group, activity);
 }
 
 void WorkerGroups::leave(const Error& reason) {
   const std::lock_guard lock(mutex_);
-  if (communicator_ != nullptr) communicator_->leave(reason);
-  for (const auto& [stages, group] : stage_groups_) group->leave(reason);
+  for (Communicator* const group : groups()) group->leave(reason);
 }
 
 // ---- The next epoch ---------------------------------------------------------------------------------------
@@ -200,10 +260,14 @@ Result<> WorkerGroups::next(const std::function<Result<>()>& interruption) {
   // No other thread calls them, and memory that is still in use outlives them.
   const auto drop_old = [this] {
     std::map<std::uint32_t, CommunicatorPtr> groups;
-    CommunicatorPtr old;
+    decltype(some_workers_) some;
+    std::shared_ptr<Communicator> old;
+    CallsPtr calls;
     const std::lock_guard lock(mutex_);
     groups.swap(stage_groups_);
+    some.swap(some_workers_);
     old.swap(communicator_);
+    calls.swap(calls_);
   };
   drop_old();
   std::unique_lock lock(mutex_);

@@ -55,6 +55,13 @@ class WorkerGroups {
   Result<Communicator*> stage_group(std::uint32_t stages);
   // Whether that was called in this epoch and went well.
   bool has_stage_group(std::uint32_t stages) const { return stage_groups_.contains(stages); }
+  // Calls and messages of all workers that need not be waited for.
+  Result<collective::AsyncGroup*> calls();
+  // Those of a group of some workers, which these connect at its first use. Of the first epoch alone.
+  Result<collective::AsyncGroup*> some_workers(const collective::Members& members);
+  void forget(const std::string& group);
+  // Whether calls() was asked for in this epoch: then collective calls of all workers go through it.
+  bool has_calls() const { return calls_ != nullptr; }
   // This worker makes no more calls.
   void leave(const Error& reason);
 
@@ -69,6 +76,7 @@ class WorkerGroups {
 
  private:
   using CommunicatorPtr = std::unique_ptr<Communicator>;
+  using CallsPtr = std::unique_ptr<collective::AsyncGroup>;
 
   void use(std::shared_ptr<const cluster::Roster> roster);
   struct PeerLeft {
@@ -79,14 +87,21 @@ class WorkerGroups {
   Result<> usable() const;
   bool is_left_for_good() const;
   void abort(const Error& reason);
+  collective::Options options_of_connections(const net::StopSignal& stop) const;
   Result<CommunicatorPtr> connect();
   Result<Communicator*> connected();
+  Result<collective::AsyncGroup*> connected_calls();
+  Result<CommunicatorPtr> connect_some(collective::AsyncGroup& all, const collective::Members& members);
+  // With the lock.
+  std::vector<Communicator*> groups() const;
 
   const Options options_;
   std::shared_ptr<const cluster::Roster> roster_;  // written by the main thread only, as what follows
   bool has_neighbours_ = false;
-  CommunicatorPtr communicator_;
-  std::map<std::uint32_t, CommunicatorPtr> stage_groups_;  // by number of stages
+  std::shared_ptr<Communicator> communicator_;
+  std::map<std::uint32_t, CommunicatorPtr> stage_groups_;      // by number of stages
+  CallsPtr calls_;                                             // of all workers
+  std::map<std::string, CallsPtr, std::less<>> some_workers_;  // by name
 
   std::mutex connecting_;  // the first calls of a plan may come from all of its threads; before mutex_
   mutable std::mutex mutex_;

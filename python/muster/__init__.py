@@ -53,6 +53,7 @@ from muster._core import (
     uint64,
     value_and_grad,
 )
+from muster._groups import Group, new_group
 from muster._session import init
 from muster._summary import summary
 from muster._version import __version__ as __version__
@@ -64,6 +65,7 @@ __all__ = [
     "Cell",
     "CorruptDataError",
     "DType",
+    "Group",
     "JobAbortedError",
     "Model",
     "Parameter",
@@ -97,6 +99,7 @@ __all__ = [
     "load_checkpoint",
     "load_param_into_net",
     "load_state",
+    "new_group",
     "nn",
     "ops",
     "recoverable",

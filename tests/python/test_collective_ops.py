@@ -183,8 +183,10 @@ REFUSED = {
     "ops.AlltoAll(3, 0, 1)(tensor())": "ValueError: AlltoAll: split_count is the number of workers, 2, not 3",
     "ops.AlltoAll(2, 7, 1)(tensor())": "ValueError: AlltoAll: split_dim is no axis of a tensor of shape",
     "ops.Reduce(-1)(tensor())": "ValueError: Reduce: dest_rank is a rank from 0 to 1, not -1",
-    "ops.AllReduce('sum', 'half')": "NotImplementedError: a communication group other than all workers",
-    "create_group('half', [0])": "NotImplementedError: a communication group of some workers",
+    "ops.AllReduce('sum', 'half')": "ValueError: this worker has made no group 'half'",
+    "create_group('ghosts', [0, 7])": "ValueError: group 'ghosts' (workers 0, 7): different ranks",
+    "create_group('twice', [0, 1, 1])": "ValueError: group 'twice' (workers 0, 1, 1): different ranks",
+    "create_group('no list', (0, 1))": "TypeError: create_group: the argument 'rank_ids' must be",
 }
 
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/ops/call_group.h"
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/primitive.h"
 #include "muster/graph/ops/weight_order.h"
@@ -43,6 +44,7 @@ std::vector<Value> gradient(const GradientQuery& query) {
 }
 
 struct Settings {
+  CallGroup group;
   Reduction reduction = Reduction::sum;
   DType dtype = DType::float32;
   std::vector<std::size_t> sizes_bytes;
@@ -50,7 +52,8 @@ struct Settings {
 };
 
 Prepared prepare(const Signature& signature) {
-  Settings settings{.reduction = *reduction_from_string(reduction_name(signature.attributes)),
+  Settings settings{.group = call_group(signature.attributes),
+                    .reduction = *reduction_from_string(reduction_name(signature.attributes)),
                     .dtype = signature.inputs[0].dtype,
                     .sizes_bytes = {},
                     .total_bytes = 0};
@@ -90,7 +93,12 @@ void copy_through(const KernelCall& call, const Settings& settings) {
 // outputs side by side, and most inputs where their outputs are.
 void run(const KernelCall& call) {
   const auto& settings = call.setting<Settings>();
-  if (call.communicator == nullptr || call.communicator->size() == 1) return copy_through(call, settings);
+  const auto group = find_group(settings.group, call);
+  if (!group) {
+    *call.failure = group.error();
+    return;
+  }
+  if (*group == nullptr || (*group)->size() == 1) return copy_through(call, settings);
   const bool out_gapless = gapless(call.outputs, settings.sizes_bytes);
   std::byte* const out = out_gapless ? call.outputs[0] : call.scratch;
   const std::byte* in = out;
@@ -99,7 +107,7 @@ void run(const KernelCall& call) {
   else
     copy_in(call, settings, out);
   const std::size_t elements = settings.total_bytes / size_bytes(settings.dtype);
-  Result<> reduced = call.communicator->all_reduce(in, out, elements, settings.dtype, settings.reduction);
+  Result<> reduced = (*group)->all_reduce(in, out, elements, settings.dtype, settings.reduction);
   if (!reduced)
     *call.failure = std::move(reduced).error();
   else if (!out_gapless)
@@ -188,7 +196,7 @@ const Op& all_reduce_op() {
           "`bucket_splits` a plan makes several collectives of it, each as soon as its inputs are made, at "
           "most so large or cut before these positions in the order in which the inputs are made. With "
           "`weight_order` inputs with the shape of convolution weights travel in the order that kernels give "
-          "them in; the results are the same.",
+          "them in; the results are the same. With a `group` of some ranks, those alone call it.",
       .inputs_min = 1,
       .inputs_max = 65536,
       .outputs = 0,

@@ -1,7 +1,9 @@
-// all_gather, reduce_scatter, all_to_all, broadcast and reduce, each the gradient of another one.
+// all_gather, reduce_scatter, all_to_all, broadcast and reduce, each the gradient of another one. A `group`
+// of some ranks is one of its name; `ranks` and `root` count in it.
 #include <cstring>
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/ops/call_group.h"
 #include "muster/graph/ops/primitive.h"
 #include "muster/graph/ops/rules.h"
 #include "muster/tensor/tensor.h"
@@ -99,6 +101,7 @@ std::vector<Value> gradient_of_reduce(const GradientQuery& query) {
 // ---- Kernels ----------------------------------------------------------------------------------------------
 
 struct Settings {
+  CallGroup group;
   std::size_t in_bytes = 0, out_bytes = 0, elements = 0;  // elements of the output
   DType dtype = DType::float32;
   Reduction reduction = Reduction::sum;
@@ -109,7 +112,8 @@ Prepared prepare(const Signature& signature) {
   const TensorType& x = signature.inputs[0];
   const TensorType& y = signature.outputs[0];
   return prepared(
-      Settings{.in_bytes = x.size_bytes(),
+      Settings{.group = call_group(signature.attributes),
+               .in_bytes = x.size_bytes(),
                .out_bytes = y.size_bytes(),
                .elements = static_cast<std::size_t>(y.shape.elements()),
                .dtype = x.dtype,
@@ -119,32 +123,38 @@ Prepared prepare(const Signature& signature) {
       0);
 }
 
+using GroupCall = Result<> (*)(Communicator&, const KernelCall&, const Settings&);
+
+Result<> call_in(Communicator* group, GroupCall make, const KernelCall& call, const Settings& settings) {
+  const std::uint32_t size = group == nullptr ? 1 : group->size();
+  if (size != settings.ranks)
+    return fail(Code::invalid_argument,
+                fmt::format("a collective call for {} ranks in a group of {}", settings.ranks, size));
+  if (size > 1) return make(*group, call, settings);
+  if (call.outputs[0] != call.inputs[0]) std::memcpy(call.outputs[0], call.inputs[0], settings.in_bytes);
+  return {};
+}
+
 // The call of a group; alone each of them gives what it was given.
-template <Result<> (*call_group)(const KernelCall&, const Settings&)>
+template <GroupCall make>
 void run(const KernelCall& call) {
   const auto& settings = call.setting<Settings>();
-  const std::uint32_t size = call.communicator == nullptr ? 1 : call.communicator->size();
-  Result<> done;
-  if (size != settings.ranks)
-    done = fail(Code::invalid_argument,
-                fmt::format("a collective call for {} ranks in a group of {}", settings.ranks, size));
-  else if (size == 1 && call.outputs[0] != call.inputs[0])
-    std::memcpy(call.outputs[0], call.inputs[0], settings.in_bytes);
-  else if (size > 1)
-    done = call_group(call, settings);
-  if (!done) *call.failure = std::move(done).error();
+  const Result<> done = find_group(settings.group, call).and_then([&](Communicator* group) {
+    return call_in(group, make, call, settings);
+  });
+  if (!done) *call.failure = done.error();
 }
 
-Result<> gather_all(const KernelCall& call, const Settings& settings) {
-  return call.communicator->all_gather(call.inputs[0], call.outputs[0], settings.in_bytes);
+Result<> gather_all(Communicator& group, const KernelCall& call, const Settings& settings) {
+  return group.all_gather(call.inputs[0], call.outputs[0], settings.in_bytes);
 }
 
-Result<> scatter_reduced(const KernelCall& call, const Settings& settings) {
-  return call.communicator->reduce_scatter(call.inputs[0], call.outputs[0], settings.elements, settings.dtype,
-                                           settings.reduction);
+Result<> scatter_reduced(Communicator& group, const KernelCall& call, const Settings& settings) {
+  return group.reduce_scatter(call.inputs[0], call.outputs[0], settings.elements, settings.dtype,
+                              settings.reduction);
 }
 
-Result<> exchange(const KernelCall& call, const Settings& settings) {
+Result<> exchange(Communicator& group, const KernelCall& call, const Settings& settings) {
   const std::size_t block = settings.in_bytes / settings.ranks;
   std::vector<std::span<const std::byte>> sent;
   std::vector<std::span<std::byte>> places;
@@ -152,24 +162,24 @@ Result<> exchange(const KernelCall& call, const Settings& settings) {
     sent.emplace_back(call.inputs[0] + rank * block, block);
     places.emplace_back(call.outputs[0] + rank * block, block);
   }
-  return call.communicator->all_to_all(sent, places);
+  return group.all_to_all(sent, places);
 }
 
-Result<> tell_all(const KernelCall& call, const Settings& settings) {
+Result<> tell_all(Communicator& group, const KernelCall& call, const Settings& settings) {
   if (call.outputs[0] != call.inputs[0]) std::memcpy(call.outputs[0], call.inputs[0], settings.in_bytes);
-  return call.communicator->broadcast(call.outputs[0], settings.in_bytes, settings.root);
+  return group.broadcast(call.outputs[0], settings.in_bytes, settings.root);
 }
 
-Result<> reduce_to_root(const KernelCall& call, const Settings& settings) {
-  MUSTER_TRY_VOID(call.communicator->reduce(call.inputs[0], call.outputs[0], settings.elements,
-                                            settings.dtype, settings.reduction, settings.root));
-  if (call.communicator->rank() != settings.root) std::memset(call.outputs[0], 0, settings.out_bytes);
+Result<> reduce_to_root(Communicator& group, const KernelCall& call, const Settings& settings) {
+  MUSTER_TRY_VOID(group.reduce(call.inputs[0], call.outputs[0], settings.elements, settings.dtype,
+                               settings.reduction, settings.root));
+  if (group.rank() != settings.root) std::memset(call.outputs[0], 0, settings.out_bytes);
   return {};
 }
 
-template <Result<> (*call_group)(const KernelCall&, const Settings&)>
+template <GroupCall make>
 Kernel kernel() {
-  return for_any_dtype({"reference", any, prepare, run<call_group>});
+  return for_any_dtype({"reference", any, prepare, run<make>});
 }
 
 std::vector<Op> rows() {

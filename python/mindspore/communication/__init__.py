@@ -1,7 +1,8 @@
-"""mindspore.communication: init and ranks. There is one group, that of all workers."""
+"""mindspore.communication: init, groups and ranks."""
 
 import muster
 from mindspore import _device, _names
+from muster import _core
 
 HCCL_WORLD_COMM_GROUP = "hccl_world_group"
 NCCL_WORLD_COMM_GROUP = "nccl_world_group"
@@ -34,41 +35,73 @@ _worlds = {
     MCCL_WORLD_COMM_GROUP,
 }
 
-
-def require_world(group: str) -> None:
-    """Raises unless `group` is one of all workers: there are no others."""
-    if group not in _worlds:
-        raise NotImplementedError(
-            _names.sentence(f"a communication group other than all workers ({group!r})")
-        )
+_some: dict[str, list[int]] = {}  # those of some workers
 
 
-def create_group(group: str, rank_ids, options=None) -> None:
-    """Gives the group of all workers one more name.
+def known_as(group: str | None) -> str:
+    """What muster's calls name a group: "" is all workers.
 
     Raises:
-        NotImplementedError: `rank_ids` are not all ranks in their order.
+        TypeError: It is no name.
+        ValueError: This worker has made no such group.
     """
-    if list(rank_ids) != list(range(muster.get_group_size())):
-        raise NotImplementedError(
-            _names.sentence(
-                f"a communication group of some workers (create_group({group!r}, {list(rank_ids)}))"
-            )
+    if group is None:
+        return ""
+    if not isinstance(group, str):
+        raise TypeError(f"the argument 'group' must be type of string, not {type(group).__name__} {group!r}")
+    if group in _worlds:
+        return ""
+    if group not in _some:
+        raise ValueError(f"this worker has made no group '{group}' (create_group)")
+    return group
+
+
+def create_group(group: str, rank_ids: list[int], options=None) -> None:
+    """Makes a group of the workers with these ranks, which each make it; the same again is nothing.
+
+    Ranks in a group follow those of the job. They connect at their first call together.
+
+    Raises:
+        TypeError: `group` is no string, or `rank_ids` no list.
+        ValueError: Ranks that do not exist or come twice, or there is such a group of other workers.
+        RuntimeError: This worker is none of `rank_ids`.
+        NotImplementedError: Some of the workers in a job whose processes may come back (MS_ENABLE_RECOVERY).
+    """
+    if not isinstance(group, str):
+        raise TypeError(
+            f"create_group: the argument 'group' must be type of string, not {type(group).__name__}"
         )
-    _worlds.add(group)
+    if not isinstance(rank_ids, list):
+        raise TypeError(
+            f"create_group: the argument 'rank_ids' must be type of list, not {type(rank_ids).__name__}"
+        )
+    ranks = sorted(rank_ids)
+    if ranks == list(range(muster.get_group_size())):
+        if group in _some:
+            raise ValueError(f"create_group: '{group}' is a group of {_some[group]}, not of all workers")
+        _worlds.add(group)
+    elif group in _worlds:
+        raise ValueError(f"create_group: '{group}' is a group of all workers, not of {ranks}")
+    elif ranks and ranks[0] < 0:
+        raise ValueError(f"create_group: {ranks[0]} is no rank of the job")
+    else:
+        _core._create_group(group, ranks)
+        _some[group] = ranks
 
 
 def destroy_group(group: str) -> None:
-    """Forgets a name of create_group.
+    """Ends a group of create_group: its calls are over.
 
     Raises:
-        ValueError: It is no such name.
+        ValueError: There is no such group, or it is the group of all workers.
     """
     if group == GlobalComm.WORLD_COMM_GROUP:
         raise ValueError("destroy_group: the group of all workers stays")
-    if group not in _worlds:
-        raise ValueError(f"destroy_group: {group!r} is no group of create_group")
-    _worlds.remove(group)
+    if known_as(group):
+        _core._destroy_group(group)
+        del _some[group]
+    else:
+        _worlds.remove(group)
 
 
 def release() -> None:
@@ -76,49 +109,63 @@ def release() -> None:
 
 
 def get_rank(group=GlobalComm.WORLD_COMM_GROUP) -> int:
-    """This worker's rank, from 0."""
-    require_world(group)
-    return muster.get_rank()
+    """This worker's rank in the group, from 0."""
+    name = known_as(group)
+    return get_process_group_ranks(group).index(muster.get_rank()) if name else muster.get_rank()
 
 
 def get_group_size(group=GlobalComm.WORLD_COMM_GROUP) -> int:
-    """The world size: the number of workers of the job."""
-    require_world(group)
-    return muster.get_group_size()
+    """The number of workers of the group."""
+    name = known_as(group)
+    return len(_core._group_ranks(name)) if name else muster.get_group_size()
 
 
 def get_local_rank(group=GlobalComm.WORLD_COMM_GROUP) -> int:
-    """This worker's rank among those of this host."""
-    require_world(group)
-    return muster.get_local_rank()
+    """This worker's rank among those of the group on this host."""
+    return _workers_here(group).index(muster.get_rank())
 
 
 def get_local_rank_size(group=GlobalComm.WORLD_COMM_GROUP) -> int:
-    """The local world size: the number of workers of the job on this host."""
-    require_world(group)
-    return muster.get_local_rank_size()
+    """The number of workers of the group on this host."""
+    return len(_workers_here(group))
+
+
+def _workers_here(group) -> list[int]:
+    here = _core._workers_here()
+    return [rank for rank in get_process_group_ranks(group) if rank in here]
 
 
 def get_process_group_ranks(group=GlobalComm.WORLD_COMM_GROUP) -> list[int]:
-    """The ranks of the group's workers."""
-    return list(range(get_group_size(group)))
+    """The ranks in the job of the group's workers, in the order of their ranks in the group."""
+    return list(_core._group_ranks(known_as(group)))
 
 
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
-    """The rank in the job of the worker with this rank in the group: the same one."""
-    return _known_rank("get_world_rank_from_group_rank", group_rank_id, group)
+    """The rank in the job of the worker with this rank in the group."""
+    ranks = get_process_group_ranks(group)
+    if isinstance(group_rank_id, bool) or not isinstance(group_rank_id, int):
+        raise TypeError(f"get_world_rank_from_group_rank: a rank is an int, not {group_rank_id!r}")
+    if not 0 <= group_rank_id < len(ranks):
+        raise ValueError(
+            f"get_world_rank_from_group_rank: a rank is 0 to {len(ranks) - 1}, not {group_rank_id}"
+        )
+    return ranks[group_rank_id]
 
 
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
-    """The rank in the group of the worker with this rank in the job: the same one."""
-    return _known_rank("get_group_rank_from_world_rank", world_rank_id, group)
+    """The rank in the group of the worker with this rank in the job."""
+    ranks = get_process_group_ranks(group)
+    if isinstance(world_rank_id, bool) or not isinstance(world_rank_id, int):
+        raise TypeError(f"get_group_rank_from_world_rank: a rank is an int, not {world_rank_id!r}")
+    if world_rank_id not in ranks:
+        known = f"0 to {len(ranks) - 1}" if not known_as(group) else f"one of {ranks} in group '{group}'"
+        raise ValueError(f"get_group_rank_from_world_rank: a rank is {known}, not {world_rank_id}")
+    return ranks.index(world_rank_id)
 
 
-def _known_rank(caller: str, rank: int, group: str) -> int:
-    size = get_group_size(group)
-    if not 0 <= rank < size:
-        raise ValueError(f"{caller}: a rank is 0 to {size - 1}, not {rank}")
-    return rank
+def get_comm_name(group=GlobalComm.WORLD_COMM_GROUP) -> str:
+    """What errors call the group: its name."""
+    return known_as(group) or GlobalComm.WORLD_COMM_GROUP
 
 
 __all__ = [
@@ -128,6 +175,7 @@ __all__ = [
     "GlobalComm",
     "create_group",
     "destroy_group",
+    "get_comm_name",
     "get_group_rank_from_world_rank",
     "get_group_size",
     "get_local_rank",

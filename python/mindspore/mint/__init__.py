@@ -17,4 +17,6 @@ _OF_OPS = """
 """
 _HOLDERS = dict.fromkeys(_OF_OPS.split(), "mindspore.ops")
 __all__ = sorted({*_functions.__all__, *_HOLDERS})
-__getattr__ = _names.missing(__name__, later=("linalg", "nn", "optim", "special"), holders=_HOLDERS)
+__getattr__ = _names.missing(
+    __name__, later=("distributed", "linalg", "nn", "optim", "special"), holders=_HOLDERS
+)

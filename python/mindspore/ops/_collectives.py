@@ -1,27 +1,38 @@
-"""mindspore.ops: collective classes. Every worker calls them at the same place.
+"""mindspore.ops: collective classes. Every worker of their group calls them at the same place.
 
-Every worker makes the same graph, whatever its rank: a gradient that only some of them pass on would be a
-collective call that only some of them make.
+Every worker of it makes the same graph, whatever its rank: a gradient that only some of them pass on would be
+a collective call that only some of them make.
 """
 
 from mindspore import _names
-from mindspore.communication import GlobalComm, get_group_size, get_rank, require_world
+from mindspore.communication import GlobalComm, get_group_size, get_rank, known_as
 from mindspore.ops._primitive import Primitive
-from mindspore.ops._training_primitives import ReduceOp
+from mindspore.ops._training_primitives import REDUCTIONS, ReduceOp
 from muster import Tensor, ops
 
 
 class _Collective(Primitive):
     def __init__(self, group=GlobalComm.WORLD_COMM_GROUP):
         super().__init__()
-        require_world(group)
+        known_as(group)
+        self.group = GlobalComm.WORLD_COMM_GROUP if group is None else group
+
+    @property
+    def _known(self) -> str | None:
+        """The group as muster.ops take it."""
+        return known_as(self.group) or None
+
+    def _reduction(self) -> str:
+        return REDUCTIONS[self.op]
 
     def _require_tensor(self, x):
         if not isinstance(x, Tensor):
             raise TypeError(f"{self.name}: a Tensor is needed, not {type(x).__name__} {x!r}")
 
     def _require_rank(self, setting: str, rank) -> int:
-        size = get_group_size()
+        size = get_group_size(self.group)
+        if isinstance(rank, bool) or not isinstance(rank, int):
+            raise TypeError(f"{self.name}: {setting} is a rank, not {type(rank).__name__} {rank!r}")
         if not 0 <= rank < size:
             raise ValueError(f"{self.name}: {setting} is a rank from 0 to {size - 1}, not {rank}")
         return rank
@@ -33,13 +44,18 @@ class _Collective(Primitive):
 
     def _part(self, x, axis: int, setting: str) -> int:
         """How much of `axis` each worker has."""
-        size = get_group_size()
+        size = get_group_size(self.group)
         if x.shape[axis] % size:
             raise ValueError(
                 f"{self.name}: {setting} has {x.shape[axis]} elements, "
                 f"which {size} workers cannot share evenly"
             )
         return x.shape[axis] // size
+
+    def _on(self, rank: int, x):
+        """`x` on worker `rank`, a zero on the others, which pass gradients on as that one does."""
+        first = ops.reshape(x, (-1,))[:1]
+        return x if get_rank(self.group) == rank else ops.select(Tensor(False), first, ops.zeros_like(first))
 
 
 class AllGather(_Collective):
@@ -50,7 +66,7 @@ class AllGather(_Collective):
         self._require_tensor(input_x)
         if input_x.ndim == 0:
             raise ValueError("AllGather: a tensor without axes cannot be joined: reshape it to (1,)")
-        return ops.all_gather(input_x)
+        return ops.all_gather(input_x, self._known)
 
 
 class Broadcast(_Collective):
@@ -67,7 +83,7 @@ class Broadcast(_Collective):
         root = self._require_rank("root_rank", self.root_rank)
         for each in input_x:
             self._require_tensor(each)
-        return tuple(ops.broadcast(each, root) for each in input_x)
+        return tuple(ops.broadcast(each, root, self._known) for each in input_x)
 
 
 class ReduceScatter(_Collective):
@@ -75,14 +91,14 @@ class ReduceScatter(_Collective):
 
     def __init__(self, op=ReduceOp.SUM, group=GlobalComm.WORLD_COMM_GROUP):
         super().__init__(group)
-        _names.refuse("mindspore.ops.ReduceScatter", op=(op, ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN))
+        _names.refuse("mindspore.ops.ReduceScatter", op=(op, *REDUCTIONS))
         self.op = op
 
     def compute(self, input_x):
         """(n / workers, ...)."""
         self._require_axis("axis 0", 0, input_x)
         self._part(input_x, 0, "axis 0")
-        return ops.reduce_scatter(input_x, self.op)
+        return ops.reduce_scatter(input_x, self._reduction(), self._known)
 
 
 class AlltoAll(_Collective):
@@ -94,7 +110,7 @@ class AlltoAll(_Collective):
 
     def compute(self, input_x):
         """The parts for this worker."""
-        size = get_group_size()
+        size = get_group_size(self.group)
         if self.split_count != size:
             raise ValueError(
                 f"AlltoAll: split_count is the number of workers, {size}, not {self.split_count}"
@@ -104,7 +120,7 @@ class AlltoAll(_Collective):
         axis = self.split_dim % input_x.ndim
         count = self._part(input_x, axis, f"axis {self.split_dim}")
         parts = ops.stack(ops.split(input_x, count, axis), 0)  # one of each worker along a new first axis
-        got = ops.all_to_all(parts)
+        got = ops.all_to_all(parts, self._known)
         return ops.concat([got[at] for at in range(size)], self.concat_dim)
 
 
@@ -113,14 +129,14 @@ class Reduce(_Collective):
 
     def __init__(self, dest_rank, op=ReduceOp.SUM, group=GlobalComm.WORLD_COMM_GROUP):
         super().__init__(group)
-        _names.refuse("mindspore.ops.Reduce", op=(op, ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN))
+        _names.refuse("mindspore.ops.Reduce", op=(op, *REDUCTIONS))
         self.dest_rank, self.op = dest_rank, op
 
     def compute(self, input_x):
         """The joined tensor on dest_rank."""
         root = self._require_rank("dest_rank", self.dest_rank)
         self._require_tensor(input_x)
-        return _on(root, ops.reduce(input_x, self.op, root))
+        return self._on(root, ops.reduce(input_x, self._reduction(), root, self._known))
 
 
 class CollectiveGather(_Collective):
@@ -132,7 +148,7 @@ class CollectiveGather(_Collective):
 
     def compute(self, input_x):
         """(workers times n, ...) on dest_rank."""
-        return _on(self._require_rank("dest_rank", self.dest_rank), AllGather()(input_x))
+        return self._on(self._require_rank("dest_rank", self.dest_rank), AllGather(self.group)(input_x))
 
 
 class CollectiveScatter(_Collective):
@@ -147,22 +163,68 @@ class CollectiveScatter(_Collective):
         root = self._require_rank("src_rank", self.src_rank)
         self._require_axis("axis 0", 0, input_x)
         count = self._part(input_x, 0, "axis 0")
-        begin = get_rank() * count
-        return ops.broadcast(input_x, root)[begin : begin + count]
-
-
-def _on(rank: int, x):
-    """`x` on worker `rank`, a zero on the others, which pass gradients on as that one does."""
-    first = ops.reshape(x, (-1,))[:1]
-    return x if get_rank() == rank else ops.select(Tensor(False), first, ops.zeros_like(first))
+        begin = get_rank(self.group) * count
+        return ops.broadcast(input_x, root, self._known)[begin : begin + count]
 
 
 class Barrier(_Collective):
-    """Waits for all workers."""
+    """Waits for all workers of the group."""
 
     def compute(self):
         """Nothing."""
-        ops.all_reduce(ops.zeros((1,)), "sum")
+        ops.all_reduce(ops.zeros((1,)), "sum", self._known)
+
+
+class Send(_Collective):
+    """Sends a tensor to worker dest_rank of the group, whose Receive has the same sr_tag; gives the tensor.
+
+    The gradient that the other side's Receive passes back is added to what comes from the uses of the result.
+    """
+
+    def __init__(
+        self,
+        sr_tag,
+        dest_rank,
+        group=GlobalComm.WORLD_COMM_GROUP,
+        group_back=GlobalComm.WORLD_COMM_GROUP,
+    ):
+        super().__init__(group)
+        self.sr_tag, self.rank, self.group_back = sr_tag, dest_rank, group_back
+
+    def compute(self, input_x):
+        """input_x itself."""
+        self._require_tensor(input_x)
+        return ops.send(input_x, self._require_rank("dest_rank", self.rank), self.sr_tag, self._known)
+
+
+class Receive(_Collective):
+    """The tensor that worker src_rank of the group sends with the same sr_tag: of this shape and dtype.
+
+    Called with a tensor, gradients of it are wanted, and go back to the sender.
+    """
+
+    def __init__(
+        self,
+        sr_tag,
+        src_rank,
+        shape,
+        dtype,
+        group=GlobalComm.WORLD_COMM_GROUP,
+        group_back=GlobalComm.WORLD_COMM_GROUP,
+    ):
+        super().__init__(group)
+        self.tag, self.rank, self.shape, self.dtype = sr_tag, src_rank, tuple(shape), dtype
+        self.group_back = group_back
+
+    def compute(self, virtual_input=None):
+        """What was sent."""
+        like = ops.zeros(self.shape, dtype=self.dtype)
+        if virtual_input is not None:
+            self._require_tensor(virtual_input)
+            like = like + ops.broadcast_to(
+                ops.reshape(virtual_input, (-1,))[:1].astype(self.dtype), self.shape
+            )
+        return ops.receive(like, self._require_rank("src_rank", self.rank), self.tag, self._known)
 
 
 __all__ = [
@@ -172,6 +234,8 @@ __all__ = [
     "Broadcast",
     "CollectiveGather",
     "CollectiveScatter",
+    "Receive",
     "Reduce",
     "ReduceScatter",
+    "Send",
 ]

@@ -2,7 +2,7 @@
 
 import muster
 from mindspore import _names
-from mindspore.communication import GlobalComm, require_world
+from mindspore.communication import GlobalComm, known_as
 from mindspore.ops import _training
 from mindspore.ops._primitive import Primitive, without_settings
 from muster import ops
@@ -30,20 +30,24 @@ class ReduceOp:
     PROD = "prod"
 
 
+# What muster calls them.
+REDUCTIONS = {ReduceOp.SUM: "sum", ReduceOp.MAX: "max", ReduceOp.MIN: "min", ReduceOp.PROD: "product"}
+
+
 class AllReduce(Primitive):
-    """The tensors of all workers joined: muster.ops.all_reduce. Every worker calls it at the same place."""
+    """The tensors of the group's workers joined: muster.ops.all_reduce. All call it at the same place."""
 
     def __init__(self, op=ReduceOp.SUM, group=GlobalComm.WORLD_COMM_GROUP):
         super().__init__()
-        require_world(group)
-        _names.refuse("mindspore.ops.AllReduce", op=(op, ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN))
-        self.op = op
+        known_as(group)
+        _names.refuse("mindspore.ops.AllReduce", op=(op, *REDUCTIONS))
+        self.op, self.group = op, group
 
     def compute(self, input_x):
         """The joined tensor, equal on all workers."""
         if not isinstance(input_x, muster.Tensor):
             raise TypeError(f"AllReduce: a Tensor is needed, not {type(input_x).__name__} {input_x!r}")
-        return ops.all_reduce(input_x, self.op)
+        return ops.all_reduce(input_x, REDUCTIONS[self.op], known_as(self.group) or None)
 
 
 __all__ = ["AllReduce", "Assign", "AssignAdd", "AssignSub", "Depend", "Identity", "ReduceOp"]

@@ -41,6 +41,7 @@ void bind_schedules(nb::module_& core);
 void bind_optimizers(nb::module_& core);
 void bind_training_cells(nb::module_& core);
 void bind_clipping(nb::module_& core);
+void bind_groups(nb::module_& core);
 void bind_transforms(nb::module_& core);
 void bind_dataset(nb::module_& core);
 void bind_session(nb::module_& core);

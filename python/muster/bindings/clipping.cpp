@@ -6,7 +6,6 @@
 #include <string>
 
 #include "muster/nn/nn.h"
-#include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/value.h"
 
@@ -52,50 +51,6 @@ template <const char* op>
 TensorObject write(const Value& variable, nb::handle value) {
   return tensor_result(graph::apply(op, {variable, value_from(value, &variable)}));
 }
-// What other workers are waited for in, without the interpreter lock.
-TensorObject collective(const char* op, const Value& x, const graph::Attributes& attributes) {
-  if (graph::is_tracing()) return tensor_result(graph::apply(op, {x}, attributes));
-  const Value made = [&] {
-    const nb::gil_scoped_release unlocked;
-    return graph::apply(op, {x}, attributes);
-  }();
-  return tensor_result(made);
-}
-
-std::string known(const char* op, const std::string& reduction) {
-  if (reduction_from_string(reduction)) return reduction;
-  throw nb::value_error((std::string(op) + ": reduction is 'sum', 'mean', 'max', 'min', 'product', 'band', " +
-                         "'bor' or 'bxor', not '" + reduction + "'")
-                            .c_str());
-}
-
-std::int64_t workers() { return train::world_size(); }
-
-std::int64_t one_of_the_workers(const char* op, std::int64_t root) {
-  if (root >= 0 && root < workers()) return root;
-  throw nb::value_error((std::string(op) + ": root is a rank from 0 to " + std::to_string(workers() - 1) +
-                         ", not " + std::to_string(root))
-                            .c_str());
-}
-
-TensorObject all_reduce(const Value& x, const std::string& reduction) {
-  return collective("all_reduce", x, {{"reduction", known("all_reduce", reduction)}});
-}
-TensorObject all_gather(const Value& x) { return collective("all_gather", x, {{"ranks", workers()}}); }
-TensorObject reduce_scatter(const Value& x, const std::string& reduction) {
-  return collective("reduce_scatter", x,
-                    {{"ranks", workers()}, {"reduction", known("reduce_scatter", reduction)}});
-}
-TensorObject all_to_all(const Value& x) { return collective("all_to_all", x, {{"ranks", workers()}}); }
-TensorObject broadcast(const Value& x, std::int64_t root) {
-  return collective("broadcast", x, {{"ranks", workers()}, {"root", one_of_the_workers("broadcast", root)}});
-}
-TensorObject reduce(const Value& x, const std::string& reduction, std::int64_t root) {
-  return collective("reduce", x,
-                    {{"ranks", workers()},
-                     {"root", one_of_the_workers("reduce", root)},
-                     {"reduction", known("reduce", reduction)}});
-}
 
 constexpr char assign[] = "assign";
 constexpr char assign_add[] = "assign_add";
@@ -116,27 +71,6 @@ void bind_clipping(nb::module_& core) {
                    "typing.Any"),
            "A tuple or list of tensors times clip_norm / max(norm, clip_norm), norm being the length of all "
            "together. Pascanu et al., ICML 2013.");
-  core.def(
-      "all_reduce", &all_reduce, nb::arg("x"), nb::arg("reduction") = "sum",
-      "The tensors of all workers joined element by element: `reduction` is 'sum', 'mean', 'max', 'min', "
-      "'product', and of whole numbers and bools 'band', 'bor' or 'bxor'. Every worker calls it at the same "
-      "place with a tensor of the same type; 16-bit floats are added in float32 and rounded once. In a "
-      "process without a cluster, x itself.");
-  core.def(
-      "all_gather", &all_gather, nb::arg("x"),
-      "The tensors (n, ...) of all workers, one after another in the order of the ranks: (workers times n, "
-      "...). Every worker calls it at the same place with a tensor of the same type.");
-  core.def("reduce_scatter", &reduce_scatter, nb::arg("x"), nb::arg("reduction") = "sum",
-           "This worker's block of what all_reduce(x, reduction) gives: the first axis of x (workers times "
-           "n, ...) is cut into as many; (n, ...).");
-  core.def(
-      "all_to_all", &all_to_all, nb::arg("x"),
-      "Block i of x (workers times n, ...) goes to worker i; what comes, in the order of the ranks, has the "
-      "shape of x.");
-  core.def("broadcast", &broadcast, nb::arg("x"), nb::arg("root") = 0,
-           "The tensor of worker `root`; those of the others say shape and dtype.");
-  core.def("reduce", &reduce, nb::arg("x"), nb::arg("reduction") = "sum", nb::arg("root") = 0,
-           "What all_reduce(x, reduction) gives on worker `root`, zeros on the others.");
   core.def("assign", &write<assign>, nb::arg("variable"), nb::arg("value"),
            "Writes `value` over the parameter `variable`, of the same dtype and shape; gives the variable.");
   core.def(

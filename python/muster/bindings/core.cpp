@@ -35,6 +35,7 @@ NB_MODULE(_core, core) {
   bind_optimizers(core);
   bind_training_cells(core);
   bind_clipping(core);
+  bind_groups(core);
   bind_transforms(core);
   bind_dataset(core);
   bind_session(core);
