@@ -29,7 +29,8 @@ constexpr const char* footer =
     "after 1, 2, 4 ... 30 s when the job gets no further. It sets MS_ENABLE_RECOVERY=1, and "
     "MS_RECOVERY_PATH\n"
     "to <log folder>/recovery unless you set it. The job ends when one process has the same failure three\n"
-    "times without a newer recovery point in between, or no restart left. With --restart group all processes\n"
+    "times without a newer recovery point in between, or no restart left. With --restart group all "
+    "processes\n"
     "are ended and started again, for scripts of pytorch, tensorflow and ascend that cannot recover.";
 
 tl::unexpected<Error> wrong(std::string message) { return fail(Code::invalid_argument, std::move(message)); }
@@ -159,9 +160,10 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
       .add_option("--max-restarts", flags.max_restarts, "How often each process is restarted (default: 0)")
       ->type_name("NUMBER");
   command
-      .add_option("--restart", flags.restart,
-                  "What --max-restarts starts again: the process that died, which the others wait for, or the "
-                  "whole group (default: process)")
+      .add_option(
+          "--restart", flags.restart,
+          "What --max-restarts starts again: the process that died, which the others wait for, or the "
+          "whole group (default: process)")
       ->type_name("process|group");
   command.add_option("--env", flags.environment, "Set a variable for the processes; repeatable")
       ->type_name("NAME=VALUE")

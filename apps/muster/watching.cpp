@@ -99,12 +99,14 @@ void add_status(CLI::App& app, Invocation& invocation) {
                    "Where its scheduler listens (default: MS_SCHED_HOST and MS_SCHED_PORT)")
       ->type_name("HOST:PORT");
   command
-      ->add_option("--master", flags->master,
-                   "The ranks on this host of the PyTorch job over Muster with that MASTER_ADDR and MASTER_PORT; "
-                   "without this and without a scheduler those of all such jobs")
+      ->add_option(
+          "--master", flags->master,
+          "The ranks on this host of the PyTorch job over Muster with that MASTER_ADDR and MASTER_PORT; "
+          "without this and without a scheduler those of all such jobs")
       ->type_name("HOST:PORT");
-  command->add_flag("--dump", flags->dumps,
-                    "Of a PyTorch job: each rank here writes its flight recorder's file first, for torchfrtrace");
+  command->add_flag(
+      "--dump", flags->dumps,
+      "Of a PyTorch job: each rank here writes its flight recorder's file first, for torchfrtrace");
   command->add_flag("--json", flags->json, "Print JSON");
   command->add_flag(
       "--watch", flags->watches,

@@ -30,7 +30,7 @@ namespace muster::collective {
 // What a group is at, seen from outside.
 struct GroupState {
   InFlightCall call;
-  std::uint64_t messages = 0;           // that were sent and received
+  std::uint64_t messages = 0;          // that were sent and received
   std::vector<std::uint32_t> awaited;  // ranks of this host for which the call under way waits
 };
 

@@ -289,7 +289,8 @@ InFlightCall GroupCommunicator::in_flight_call() const {
 }
 
 GroupState GroupCommunicator::state() const {
-  GroupState made{.call = in_flight_call(), .messages = messages_.load(std::memory_order_relaxed), .awaited = {}};
+  GroupState made{
+      .call = in_flight_call(), .messages = messages_.load(std::memory_order_relaxed), .awaited = {}};
   const bool is_message = made.call.kind == CallKind::send || made.call.kind == CallKind::receive;
   if (local_ && made.call.kind != CallKind::none && !is_message) made.awaited = local_->missing_ranks();
   return made;

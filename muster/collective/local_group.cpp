@@ -169,8 +169,8 @@ Result<> LocalGroup::wait_long(const Call& call, TimePoint deadline) {
     if (aborted()) return fail(abort_reason());
     if (left <= Duration::zero()) {
       const std::chrono::duration<double> waited = clock_.now() - start;
-      return fail(Code::timeout, fmt::format("{} waited {:.3g} s for rank {}", to_string(call), waited.count(),
-                                             fmt::join(missing_ranks(), ", rank ")));
+      return fail(Code::timeout, fmt::format("{} waited {:.3g} s for rank {}", to_string(call),
+                                             waited.count(), fmt::join(missing_ranks(), ", rank ")));
     }
   }
 }

@@ -233,9 +233,10 @@ Result<> LocalPairs::check_peer(std::uint32_t place, const Message& message) con
   if (auto reason = ended()) return fail(*std::move(reason));
   const auto how = static_cast<Left>(memory_.seat(place).left.load());
   if (how == Left::no) return {};
-  return fail(Code::peer_lost, fmt::format("rank {} {} before {}", group_.ranks()[place],
-                                           how == Left::lost ? "ended without leaving the group" : "left the group",
-                                           to_string(message)));
+  return fail(Code::peer_lost,
+              fmt::format("rank {} {} before {}", group_.ranks()[place],
+                          how == Left::lost ? "ended without leaving the group" : "left the group",
+                          to_string(message)));
 }
 
 Error LocalPairs::broken(const Message& message) const {

@@ -14,16 +14,10 @@
 
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/cluster/cluster.h"
-#include "muster/launch/console.h"
-#include "muster/launch/early_ends.h"
 #include "muster/launch/failure_report.h"
-#include "muster/launch/local_crew.h"
-#include "muster/launch/memory_events.h"
-#include "muster/launch/outputs.h"
 #include "muster/launch/process.h"
-#include "muster/launch/restarts.h"
 #include "muster/launch/run_folder.h"
-#include "muster/launch/state_watch.h"
+#include "muster/launch/supervision.h"
 #include "muster/launch/verdict.h"
 
 namespace muster::launch {
@@ -37,122 +31,7 @@ constexpr int flush_timeout_ms = 5000;
 constexpr int flush_timeout_orphan_ms = 200;  // there may be no reader
 constexpr int exit_code_cannot_start = 127;   // as a shell reports it
 
-struct Running {
-  const ProcessSpec* spec = nullptr;
-  Crew* crew = nullptr;
-  std::string host = {};  // empty: there is only one
-  pid_t pid = -1;
-  std::optional<int> wait_status = {};
-  int last_wait_status = 0;  // of the life before this one
-  std::string loss = {};     // why its host is lost
-  bool was_asked_to_end = false;
-  Restarts restarts;
-  std::optional<TimePoint> restart_at = {};  // it has ended, and will be started again
-
-  bool is_service() const { return spec->kind == ProcessSpec::Kind::service; }
-  bool has_ended() const { return wait_status || !loss.empty(); }
-  bool is_over() const { return has_ended() && !restart_at; }
-};
-
-std::string behind(const checkpoint::StepPlace& place) {
-  return fmt::format("behind step {}{}", place.step,
-                     place.call == 0 ? "" : fmt::format(" of call {}", place.call));
-}
-
-// How many steps a job of muster.torch.recoverable() has made, as it writes it.
-std::string torch_steps(const std::string& recovery_folder) {
-  constexpr std::size_t bytes_max = 64;
-  const auto file = net::read_small_file(recovery_folder + "/torch/steps", bytes_max);
-  return file ? file->text : std::string();
-}
-
-class Supervisor final : public CrewListener {
- public:
-  Supervisor(const std::vector<HostWork>& hosts, const SupervisorOptions& options)
-      : hosts_(hosts),
-        options_(options),
-        console_(STDOUT_FILENO, STDERR_FILENO, options.is_colored),
-        outputs_(console_, options.log_folder, options.tail),
-        local_(options.run_folder),
-        early_ends_(options.token, options.clock) {}
-
-  int run();
-
-  void on_start(std::size_t process, pid_t pid) override { processes_[process].pid = pid; }
-  void on_start_failure(std::size_t process, const Error& error) override;
-  void on_output(std::size_t process, Stream stream, std::string_view bytes) override {
-    outputs_.take(process, stream, bytes, options_.clock.now());
-  }
-  void on_end(std::size_t process, int wait_status) override;
-  void on_loss(const Crew& crew, const std::string& reason) override;
-  void on_note(const Crew& crew, std::string_view line) override;
-
- private:
-  // regrouping: one has failed, all end, and all are started again. settling: one has failed, the others may
-  // notice. closing: the work is over, the services end.
-  enum class Phase { running, regrouping, settling, ending, closing, killing };
-
-  Result<> prepare();
-  Result<> take_over_signals();
-  void start_all();
-  void start_watch();
-  void wait(std::optional<TimePoint> until);
-  void advance();
-  void take_signals();
-  void take_lease();
-  void note_failure(Running& process);
-  bool plan_restart(Running& process);
-  bool plan_group_restart(Running& process);
-  void restart_group_when_ended();
-  static ProcessSpec spec_of_return(ProcessSpec spec, std::size_t restarts);
-  ProcessSpec spec_of_group(ProcessSpec spec) const;
-  void restart_what_is_due();
-  void tell_of_early_ends();
-  void tell_other_hosts_of_early_ends();
-  bool has_work_left_besides(const Running& process) const;
-  bool has_own_work_left() const;
-  bool has_work_left() const;
-  bool is_running() const;
-  void enter(Phase phase, int signal_number);
-  void signal_all(int number, bool is_for_services);
-  void end_all();
-  void show_state();
-  std::string state() const;
-  std::string host_of(const Crew& crew) const;
-  int finish();
-  int report();
-  int report_failure();
-  void hint_at_memory(const Running& process);
-  void show_held_but_interrupts();
-
-  void say(std::string_view text) { console_.line(Stream::error, {}, fmt::format("muster: {}", text)); }
-  std::size_t index_of(const Running& process) const {
-    return static_cast<std::size_t>(&process - processes_.data());
-  }
-
-  const std::vector<HostWork>& hosts_;
-  const SupervisorOptions& options_;
-  Console console_;
-  Outputs outputs_;
-  LocalCrew local_;
-  std::vector<Crew*> crews_;
-  net::Descriptor signals_;
-  std::optional<StateWatch> watch_;
-  MemoryEvents memory_events_;
-  std::pair<pid_t, std::int64_t> memory_peak_kib_{-1, 0};  // of the process that has ended here last
-  EarlyEnds early_ends_;
-  std::vector<Running> processes_;
-  std::vector<std::size_t> failed_;  // in the order in which they ended, until the others are asked to end
-  std::string start_failure_;
-  Phase phase_ = Phase::running;
-  std::size_t group_restarts_ = 0;
-  TimePoint begin_ = options_.clock.now();
-  TimePoint deadline_{};
-  int interrupted_by_ = 0;
-  std::optional<Lease::End> released_;
-  bool keeper_is_gone_ = false;
-  bool was_killed_ = false;
-};
+}  // namespace
 
 // ---- Beginning --------------------------------------------------------------------------------------------
 
@@ -442,101 +321,6 @@ void Supervisor::on_note(const Crew& crew, std::string_view line) {
 // ---- Starting again ---------------------------------------------------------------------------------------
 
 // A scheduler whose workers have all left has nothing to come back for.
-bool Supervisor::has_work_left_besides(const Running& process) const {
-  return process.spec->role != "scheduler" ||
-         std::any_of(processes_.begin(), processes_.end(), [&](const Running& other) {
-           return &other != &process && !other.is_service() && !other.is_over();
-         });
-}
-
-// Returns whether the process will be started again.
-bool Supervisor::plan_restart(Running& process) {
-  if (phase_ != Phase::running || options_.restarts_max == 0 || options_.restarts_group) return false;
-  if (!is_restartable(process.spec->role, *process.wait_status) || !has_work_left_besides(process))
-    return false;
-  const std::string end = describe_exit(*process.wait_status);
-  const checkpoint::Storage& storage = checkpoint::real_storage();
-  const auto newest = checkpoint::newest_point_below(options_.recovery_folder, storage);
-  const auto place = checkpoint::step_of_process(options_.recovery_folder, process.pid, storage);
-  const std::string last = place ? behind(*place) : "";
-  const auto delay = process.restarts.after(
-      {.failure = end,
-       .place = last,
-       .progress = (newest ? to_string(*newest) : "") + last + torch_steps(options_.recovery_folder)});
-  if (!delay) return false;
-  const auto seconds = std::chrono::duration<double>(*delay).count();
-  say(fmt::format("{} (pid {}) {}: starting it again{} ({} of {})",
-                  place_of(process.spec->label, process.host), process.pid, end,
-                  *delay == Duration::zero() ? "" : fmt::format(" in {:g} s", seconds),
-                  process.restarts.restarts(), options_.restarts_max));
-  hint_at_memory(process);
-  process.restart_at = options_.clock.now() + *delay;
-  return true;
-}
-
-// A job is begun anew once: who comes back goes on with it.
-ProcessSpec Supervisor::spec_of_return(ProcessSpec spec, std::size_t restarts) {
-  spec.environment.insert_or_assign("MUSTER_RESTART_COUNT", std::to_string(restarts));
-  if (spec.environment.contains("MS_ROLE"))
-    spec.environment.insert_or_assign("MUSTER_FRESH", std::string("0"));
-  return spec;
-}
-
-void Supervisor::restart_what_is_due() {
-  for (Running& process : processes_) {
-    if (!process.restart_at || options_.clock.now() < *process.restart_at) continue;
-    process.restart_at.reset();
-    process.last_wait_status = *process.wait_status;
-    process.wait_status.reset();
-    outputs_.forget(index_of(process));
-    process.crew->start(index_of(process), spec_of_return(*process.spec, process.restarts.restarts()));
-  }
-}
-
-// As torchrun does: the first failure ends all, and all begin again. Returns whether they will.
-bool Supervisor::plan_group_restart(Running& process) {
-  if (phase_ != Phase::running || !options_.restarts_group) return false;
-  const std::string who = place_of(process.spec->label, process.host);
-  if (group_restarts_ == options_.restarts_max) {
-    say(fmt::format("all processes have been started again {} times, as often as --max-restarts allows",
-                    group_restarts_));
-    return false;
-  }
-  ++group_restarts_;
-  say(fmt::format("{} (pid {}) {}: ending all processes and starting them again ({} of {})", who, process.pid,
-                  describe_exit(*process.wait_status), group_restarts_, options_.restarts_max));
-  hint_at_memory(process);
-  enter(Phase::regrouping, 0);
-  deadline_ = options_.clock.now() + options_.grace;
-  signal_all(SIGTERM, true);
-  return true;
-}
-
-void Supervisor::restart_group_when_ended() {
-  const bool have_ended = std::all_of(processes_.begin(), processes_.end(),
-                                      [](const Running& process) { return process.has_ended(); });
-  if (phase_ != Phase::regrouping || !have_ended) return;
-  phase_ = Phase::running;
-  for (Running& process : processes_) {
-    process.last_wait_status = *process.wait_status;
-    process.wait_status.reset();
-    process.was_asked_to_end = false;
-    outputs_.forget(index_of(process));
-  }
-  for (const bool is_service : {true, false})
-    for (Running& process : processes_)
-      if (process.is_service() == is_service && phase_ == Phase::running)
-        process.crew->start(index_of(process), spec_of_group(*process.spec));
-}
-
-// torchrun's variables, which scripts of its users read.
-ProcessSpec Supervisor::spec_of_group(ProcessSpec spec) const {
-  if (!options_.restarts_group) return spec;
-  spec.environment.insert_or_assign("TORCHELASTIC_RESTART_COUNT", std::to_string(group_restarts_));
-  spec.environment.insert_or_assign("TORCHELASTIC_MAX_RESTARTS", std::to_string(options_.restarts_max));
-  return spec;
-}
-
 void Supervisor::tell_of_early_ends() {
   if (phase_ == Phase::running && early_ends_.due() && options_.clock.now() >= *early_ends_.due())
     early_ends_.tell();
@@ -644,8 +428,6 @@ void Supervisor::show_held_but_interrupts() {
   for (const Running& process : processes_)
     if (!is_of_interrupt(outputs_.held(index_of(process)))) outputs_.release(index_of(process));
 }
-
-}  // namespace
 
 int supervise(std::vector<HostWork> hosts, const SupervisorOptions& options) {
   return Supervisor(hosts, options).run();

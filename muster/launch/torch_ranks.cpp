@@ -118,8 +118,9 @@ Result<Jobs> jobs_of(const std::vector<TorchRank>& ranks, const std::string& mas
   for (const TorchRank& rank : silent)
     jobs[jobs.size() == 1 ? jobs.begin()->first : unknown_job].ranks.emplace_back(rank, nullptr);
   if (jobs.empty())
-    return fail(Code::not_found, fmt::format("no rank of a PyTorch job over Muster{} runs on this host as this user",
-                                             master.empty() ? "" : " with its store at " + master));
+    return fail(Code::not_found,
+                fmt::format("no rank of a PyTorch job over Muster{} runs on this host as this user",
+                            master.empty() ? "" : " with its store at " + master));
   for (auto& [where, job] : jobs)
     std::ranges::sort(job.ranks, {}, [](const auto& rank) { return rank.first.rank; });
   return jobs;
@@ -130,19 +131,22 @@ std::string doing(const json& group) {
   if (call.empty()) return fmt::format("in no call, {} finished", group.value("finished", std::uint64_t{0}));
   const bool is_message = group.contains("peer");
   return fmt::format("in {} {} for {:.3g} s", call,
-                     is_message ? fmt::format("{} rank {}", call == "send" ? "to" : "from", group.value("peer", 0))
-                                : std::to_string(group.value("number", std::uint64_t{0})),
+                     is_message
+                         ? fmt::format("{} rank {}", call == "send" ? "to" : "from", group.value("peer", 0))
+                         : std::to_string(group.value("number", std::uint64_t{0})),
                      group.value("for_s", 0.0));
 }
 
 std::string awaited(const json& group) {
   const auto ranks = group.value("waits_for", std::vector<std::uint32_t>());
-  return ranks.empty() ? "" : fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+  return ranks.empty() ? ""
+                       : fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
 std::vector<std::vector<std::string>> rows_of(const TorchRank& rank, const json& said) {
   const std::string name = std::to_string(rank.rank), process = std::to_string(rank.process);
-  if (said.is_null()) return {{name, process, "", "does not answer: it is stopped, or busy in one long call", ""}};
+  if (said.is_null())
+    return {{name, process, "", "does not answer: it is stopped, or busy in one long call", ""}};
   std::vector<std::vector<std::string>> rows;
   for (const json& group : said.at("groups"))
     if (rows.empty() || group.contains("call"))
@@ -159,7 +163,8 @@ std::vector<TorchRank> find_torch_ranks(bool dumps, const Clock& clock) {
   for (TorchRank& rank : torch_ranks::named()) {
     auto socket = torch_ranks::reach(rank);
     if (!socket) continue;
-    static_cast<void>(::send(socket->get(), question.data(), question.size(), MSG_NOSIGNAL));  // or it does not answer
+    static_cast<void>(
+        ::send(socket->get(), question.data(), question.size(), MSG_NOSIGNAL));  // or it does not answer
     asked.emplace_back(std::move(rank), *std::move(socket));
   }
   const TimePoint until = clock.now() + torch_ranks::answer_longest;
@@ -175,7 +180,8 @@ Result<std::string> torch_status_text(const std::vector<TorchRank>& ranks, const
   MUSTER_TRY(const auto jobs, torch_ranks::jobs_of(ranks, master));
   std::string text;
   for (const auto& [where, job] : jobs) {
-    text += fmt::format("PyTorch job at {}: {} of {} ranks are on this host\n", where, job.ranks.size(), job.size);
+    text += fmt::format("PyTorch job at {}: {} of {} ranks are on this host\n", where, job.ranks.size(),
+                        job.size);
     std::vector<std::vector<std::string>> rows = {{"rank", "process", "group", "doing", "waits for"}};
     for (const auto& [rank, said] : job.ranks)
       for (auto& row : torch_ranks::rows_of(rank, said)) rows.push_back(std::move(row));

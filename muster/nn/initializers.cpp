@@ -280,12 +280,12 @@ std::string axes_of(const InitializerKind& kind) {
 
 Result<> require_fitting(const InitializerKind& kind, const Shape& shape) {
   if (shape.rank() < kind.rank_min || shape.rank() > kind.rank_max)
-    return fail(Code::invalid_argument,
-                fmt::format("{}: a shape with {} is needed, not {}", kind.name, axes_of(kind),
-                            muster::to_string(shape)));
+    return fail(Code::invalid_argument, fmt::format("{}: a shape with {} is needed, not {}", kind.name,
+                                                    axes_of(kind), muster::to_string(shape)));
   if (kind.groups == 1 || shape[0] % kind.groups == 0) return {};
-  return fail(Code::invalid_argument, fmt::format("{}: the {} output channels of {} are not {} equal groups",
-                                                  kind.name, shape[0], muster::to_string(shape), kind.groups));
+  return fail(Code::invalid_argument,
+              fmt::format("{}: the {} output channels of {} are not {} equal groups", kind.name, shape[0],
+                          muster::to_string(shape), kind.groups));
 }
 
 Result<InitializerKind> initializer_kind_named(std::string_view name) {

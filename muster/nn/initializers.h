@@ -63,8 +63,8 @@ struct VarianceScalingOptions {
 Initializer variance_scaling(VarianceScalingOptions options = {});
 // Normal, but for the part `sparsity` of each column, rounded up, which is 0. Of two axes.
 Initializer sparse(double sparsity, double sigma = 0.01);
-// Of weights (out, in, kernel...) of three to five axes: 1 in the middle of the kernel from each input channel
-// to the output channel of its number in each of `groups` parts, else 0. `groups` divides `out`.
+// Of weights (out, in, kernel...) of three to five axes: 1 in the middle of the kernel from each input
+// channel to the output channel of its number in each of `groups` parts, else 0. `groups` divides `out`.
 Initializer dirac(std::int64_t groups = 1);
 
 // An initializer with the axes that it needs; the caller checks before it makes a parameter.
@@ -79,7 +79,8 @@ struct InitializerKind {
 Result<> require_fitting(const InitializerKind& kind, const Shape& shape);
 
 // "zeros", "ones", "normal", "uniform", "truncated_normal", "xavier_uniform", "xavier_normal", "he_uniform",
-// "he_normal", "identity", "orthogonal", "dirac", "variance_scaling", with the defaults above; capitals and underscores do not matter.
+// "he_normal", "identity", "orthogonal", "dirac", "variance_scaling", with the defaults above; capitals and
+// underscores do not matter.
 Result<InitializerKind> initializer_kind_named(std::string_view name);
 Result<Initializer> initializer_named(std::string_view name);
 

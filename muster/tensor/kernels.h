@@ -1,5 +1,5 @@
-// Second public header of `tensor`, for `graph` and `server` alone (tools/check_layout.py): the kernels, which
-// compute, and the libraries of kernels.
+// Second public header of `tensor`, for `graph` and `server` alone (tools/check_layout.py): the kernels,
+// which compute, and the libraries of kernels.
 //
 // Kernels check nothing: graph's shape rules did. Threads: a kernel writes only what it is given to write,
 // and takes the number of threads that it may use; a Primitive is run by one thread at a time.

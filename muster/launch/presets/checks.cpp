@@ -43,9 +43,9 @@ Result<> check_restarts(const JobSettings& job, const PresetUses& uses) {
         job.max_restarts.origin, job.max_restarts.value, preset,
         uses.group_restarts ? "--restart group starts all of them again" : "leave it out"));
   if (job.restarts_group() && !uses.group_restarts)
-    return wrong(fmt::format(
-        "{} group: with the preset {} {}: leave it out", job.restart.origin, preset,
-        uses.restarts ? "the others wait for the process that is started again" : "nothing is started again"));
+    return wrong(fmt::format("{} group: with the preset {} {}: leave it out", job.restart.origin, preset,
+                             uses.restarts ? "the others wait for the process that is started again"
+                                           : "nothing is started again"));
   if (job.restarts_group() && job.reach.value == Reach::each && job.hosts.value.size() > 1)
     return wrong(
         fmt::format("{} group: launchers of several hosts do not start each other's processes again: let one "

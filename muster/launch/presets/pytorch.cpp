@@ -36,8 +36,7 @@ Result<> check_variables(const JobSettings& job, const Environment& environment)
 }
 
 Result<> check(const JobSettings& job, const Environment& environment) {
-  MUSTER_TRY_VOID(
-      check_uses(job, {.restarts = true, .group_restarts = true, .styles = "init_method env"}));
+  MUSTER_TRY_VOID(check_uses(job, {.restarts = true, .group_restarts = true, .styles = "init_method env"}));
   MUSTER_TRY_VOID(check_first_address(job));
   if (is_by_variables(job)) return check_variables(job, environment);
   if (job.max_restarts.value > 0 && !job.restarts_group())

@@ -24,10 +24,11 @@ constexpr auto fields = std::make_tuple(
     &PartialSettings::preset, &PartialSettings::command, &PartialSettings::hosts,
     &PartialSettings::host_count, &PartialSettings::self, &PartialSettings::reach, &PartialSettings::slots,
     &PartialSettings::roles, &PartialSettings::servers, &PartialSettings::scheduler, &PartialSettings::port,
-    &PartialSettings::max_restarts, &PartialSettings::restart, &PartialSettings::style, &PartialSettings::rank_table,
-    &PartialSettings::ssh, &PartialSettings::log_folder, &PartialSettings::recovery_folder,
-    &PartialSettings::tail, &PartialSettings::tls_config, &PartialSettings::client_password_file,
-    &PartialSettings::server_password_file, &PartialSettings::token_file, &PartialSettings::is_open);
+    &PartialSettings::max_restarts, &PartialSettings::restart, &PartialSettings::style,
+    &PartialSettings::rank_table, &PartialSettings::ssh, &PartialSettings::log_folder,
+    &PartialSettings::recovery_folder, &PartialSettings::tail, &PartialSettings::tls_config,
+    &PartialSettings::client_password_file, &PartialSettings::server_password_file,
+    &PartialSettings::token_file, &PartialSettings::is_open);
 
 Result<> check_range(const std::optional<Setting<std::int64_t>>& said, std::string_view what,
                      std::int64_t least, std::int64_t most) {
@@ -67,8 +68,7 @@ Result<> check_restart(const PartialSettings& said) {
         fmt::format("{} '{}': write process, and who died is started again, or group, and all processes are",
                     said.restart->origin, way));
   if (said.max_restarts && said.max_restarts->value > 0) return {};
-  return wrong(
-      fmt::format("{} {}: say how often, for example: --max-restarts 3", said.restart->origin, way));
+  return wrong(fmt::format("{} {}: say how often, for example: --max-restarts 3", said.restart->origin, way));
 }
 
 // A part of a host's processes, where something else starts the others: Kubernetes has a container for each.

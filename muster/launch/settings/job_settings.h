@@ -90,8 +90,8 @@ struct JobSettings {
   std::optional<Setting<std::int64_t>> port = {};
   Setting<std::int64_t> max_restarts = {};
   Setting<std::string> restart = {"process"};  // what is started again: who died, or the whole "group"
-  Setting<std::string> style = {};       // of the pytorch preset; empty: its default
-  Setting<std::string> rank_table = {};  // a file, or empty
+  Setting<std::string> style = {};             // of the pytorch preset; empty: its default
+  Setting<std::string> rank_table = {};        // a file, or empty
   Setting<std::string> ssh = {"ssh"};
   Setting<std::string> log_folder = {};       // empty: muster-logs/<time>
   Setting<std::string> recovery_folder = {};  // empty: below the logs

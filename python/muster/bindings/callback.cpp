@@ -227,7 +227,7 @@ void bind_monitors(nb::module_& core) {
             if (per_print_times < 0) throw nb::value_error("LossMonitor: per_print_times is at least 0");
             new (self.p) CallbackTrampoline<train::LossMonitor>(per_print_times);
             nb::setattr(self.h, "_per_print_times", nb::int_(per_print_times));  // subclasses of scripts read
-            nb::setattr(self.h, "_last_print_time", nb::int_(0));                // both in a step_end of theirs
+            nb::setattr(self.h, "_last_print_time", nb::int_(0));  // both in a step_end of theirs
           },
           nb::arg("per_print_times") = 1, "Prints every `per_print_times` steps; 0: never.");
   bind_callback_class<train::TimeMonitor>(

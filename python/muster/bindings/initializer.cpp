@@ -226,9 +226,9 @@ nn::VarianceScalingOptions variance_scaling_from(double scale, const std::string
   else if (distribution == "untruncated_normal")
     options.distribution = nn::Distribution::untruncated_normal;
   else if (distribution != "truncated_normal")
-    throw nb::value_error(("distribution is 'uniform', 'truncated_normal' or 'untruncated_normal', not '" +
-                           distribution + "'")
-                              .c_str());
+    throw nb::value_error(
+        ("distribution is 'uniform', 'truncated_normal' or 'untruncated_normal', not '" + distribution + "'")
+            .c_str());
   return options;
 }
 

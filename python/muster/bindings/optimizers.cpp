@@ -199,7 +199,8 @@ void bind_row(nb::module_& core, nb::dict& classes) {
                 nb::dict settings;
                 for (std::size_t i = 1; i < objects.size(); ++i)
                   settings[nb::str((*parameters)[i].name.c_str())] = objects[i];
-                if (settings_check.is_valid()) settings_check(nb::str(std::string(schema.name).c_str()), settings);
+                if (settings_check.is_valid())
+                  settings_check(nb::str(std::string(schema.name).c_str()), settings);
                 Given given;
                 for (std::size_t i = 1; i < objects.size(); ++i)
                   given.read(schema, schema.arguments[i - 1], objects[i]);

@@ -152,7 +152,8 @@ void bind_parameter(nb::module_& core) {
             if (!name.is_none() && !nb::isinstance<nb::str>(name))
               throw nb::type_error(("Parameter: name is a string or None, not " + class_name(name)).c_str());
             if (PyBool_Check(default_input.ptr()))
-              throw nb::value_error("Parameter: a bool is no value of a parameter; give a tensor or a number");
+              throw nb::value_error(
+                  "Parameter: a bool is no value of a parameter; give a tensor or a number");
             const std::string given = name.is_none() ? "" : nb::cast<std::string>(name);
             new (self) PythonParameter(make_parameter(default_input, given, requires_grad));
           },

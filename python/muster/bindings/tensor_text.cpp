@@ -91,7 +91,8 @@ std::string representation_of(const graph::Value& value, nb::handle self) {
   if (value.is_traced()) return kind + "(being traced, " + type;
   const bool is_absent =
       value.is_parameter() ? value.parameter()->absence() != nullptr : value.tensor().absence() != nullptr;
-  const bool is_declared = std::ranges::any_of(value.shape().sizes(), [](std::int64_t size) { return size < 0; });
+  const bool is_declared =
+      std::ranges::any_of(value.shape().sizes(), [](std::int64_t size) { return size < 0; });
   const bool in_mindspore_words = mindspore_words().is_valid() && kind == "Tensor";
   if (is_absent && !(is_declared && in_mindspore_words))
     return kind + (is_declared ? "(declared, " : "(on another worker, ") + type;

@@ -58,10 +58,13 @@ def create(opts, backend_options) -> MusterBackend | ProcessGroup:
             f"muster: there is no backend of {', '.join(others)}, only of the CPU: "
             f'init_process_group("cpu:muster,{others[0]}:nccl") gives each device its backend'
         )
-    if not PYTHON_BACKENDS and (recovers() or set(devices) - {"cpu"}):
-        what = "a job that recovers" if recovers() else f"a group of several backends ({devices})"
-        way = "" if recovers() else ': init_process_group("muster") and new_group(backend="nccl") give two groups'
-        raise RuntimeError(f"muster: {what} needs PyTorch 2.15, and this is {torch.__version__}{way}")
+    if not PYTHON_BACKENDS and recovers():
+        raise RuntimeError(f"muster: a job that recovers needs PyTorch 2.15, and this is {torch.__version__}")
+    if not PYTHON_BACKENDS and set(devices) - {"cpu"}:
+        raise RuntimeError(
+            f"muster: a group of several backends ({devices}) needs PyTorch 2.15, and this is "
+            f'{torch.__version__}: init_process_group("muster") and new_group(backend="nccl") give two groups'
+        )
     if recovers():
         made = recovering_backend(opts.store, opts.group_rank, opts.group_size, opts.timeout)
     else:

@@ -107,11 +107,12 @@ TEST(PytorchPreset, LetsTheUsersVariablesWin) {
 
 TEST(PytorchPreset, TellsTheSlotsOfAJobThatRecoversWhereItsPointsLie) {
   const auto restarts = said<std::int64_t>(3, "--max-restarts");
-  EXPECT_THAT(golden(train({.slots = slots(1), .max_restarts = restarts, .style = said<std::string>("env", "")})),
-              ElementsAre("worker 0: GROUP_RANK=0 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 "
-                          "MASTER_PORT=40000 MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH=/logs/recovery "
-                          "MUSTER_MAX_RESTARTS=3 MUSTER_RUN_ID=job RANK=0 WORLD_SIZE=1 $ python3 train.py "
-                          "--epochs 3 > worker_0.log"));
+  EXPECT_THAT(
+      golden(train({.slots = slots(1), .max_restarts = restarts, .style = said<std::string>("env", "")})),
+      ElementsAre("worker 0: GROUP_RANK=0 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 "
+                  "MASTER_PORT=40000 MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH=/logs/recovery "
+                  "MUSTER_MAX_RESTARTS=3 MUSTER_RUN_ID=job RANK=0 WORLD_SIZE=1 $ python3 train.py "
+                  "--epochs 3 > worker_0.log"));
   EXPECT_THAT(golden(train({.slots = slots(1),
                             .max_restarts = restarts,
                             .restart = said<std::string>("group", "--restart"),

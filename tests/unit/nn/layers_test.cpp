@@ -257,7 +257,8 @@ TEST(Initializers, DiracHandsOnTheChannelsOfEachGroup) {
   std::vector<std::size_t> ones;
   for (std::size_t i = 0; i < values.size(); ++i)
     if (values[i] == 1) ones.push_back(i);
-  EXPECT_THAT(ones, testing::ElementsAre(1, 13, 19, 31));  // (0, 0), (1, 1), (2, 0) and (3, 1), each in its middle
+  EXPECT_THAT(ones,
+              testing::ElementsAre(1, 13, 19, 31));  // (0, 0), (1, 1), (2, 0) and (3, 1), each in its middle
   EXPECT_THAT(require_fitting({"dirac", dirac(2), 3, 5, 2}, {3, 2, 1}).error().message,
               Mentions("dirac", "3 output channels", "2 equal groups"));
   EXPECT_THAT(require_fitting(*initializer_kind_named("dirac"), {3, 2}).error().message,
