@@ -33,6 +33,7 @@ from mindspore.dataset._sources import (
 _LATER = {
     "DSCallback": "_callbacks",
     "DatasetCache": "_cache",
+    "FakeImageDataset": "_fake_sources",
     "Schema": "_types",
     **dict.fromkeys(("CSVDataset", "MindDataset", "TFRecordDataset", "TextFileDataset"), "_files"),
     **dict.fromkeys(("CelebADataset", "CocoDataset", "ManifestDataset", "VOCDataset"), "_named_sources"),

@@ -89,7 +89,6 @@ class FileWriter:
             if "shape" in field and field["type"] in ("bytes", "string"):
                 raise RuntimeError(f"Invalid schema, field '{name}': {field['type']} has no shape")
         self._schema, self._description = dict(sorted(content.items())), desc or ""
-        return 0
 
     def add_index(self, index_fields):
         """Fields to search for: scalars."""
@@ -101,7 +100,6 @@ class FileWriter:
             if name in _format.blob_fields(self._schema):
                 raise RuntimeError(f"Failed to set field '{name}' as index: bytes and arrays have none")
         self._indexes = list(index_fields)
-        return SUCCESS
 
     def write_raw_data(self, raw_data, parallel_writer=False):
         """Adds rows: dicts by field."""
@@ -113,7 +111,6 @@ class FileWriter:
             if not isinstance(row, dict):
                 raise ParamTypeError("Invalid parameter, raw_data must be a list of dicts")
             self._rows.append(self._checked(row))
-        return SUCCESS
 
     def _checked(self, row):
         made = {}
@@ -125,11 +122,9 @@ class FileWriter:
 
     def set_header_size(self, header_size):
         """Accepted: headers are 16 MiB."""
-        return SUCCESS
 
     def set_page_size(self, page_size):
         """Accepted: pages are 32 MiB."""
-        return SUCCESS
 
     def commit(self):
         """Writes the files."""
@@ -144,7 +139,6 @@ class FileWriter:
         for number, path in enumerate(self._paths):
             rows = self._rows[number * each : (number + 1) * each]
             _format.write(path, addresses, number, self._schema, self._description, rows, indexes)
-        return SUCCESS
 
 
 def _checked_value(name, field, value):

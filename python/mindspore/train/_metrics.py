@@ -320,7 +320,9 @@ def rearrange_inputs(func):
 
     @functools.wraps(func)
     def chosen(self, *inputs):
-        return func(self, *chosen_inputs(self, inputs))
+        if isinstance(self, Metric):
+            return func(self, *chosen_inputs(self, inputs))
+        return func(self, *([inputs[at] for at in self.indexes] if self.indexes else inputs))
 
     return chosen
 

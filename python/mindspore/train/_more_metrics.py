@@ -478,15 +478,14 @@ class OcclusionSensitivity(_Counted):
         if self.b_box is not None:
             for at in range(len(sizes)):
                 low, high = self.b_box[2 * at], self.b_box[2 * at + 1]
-                if low >= 0:
-                    ranges[at] = range(low, high + 1)
+                ranges[at] = range(max(low, 0), (high if high >= 0 else sizes[at] - 1) + 1)
         margins = [self.margin] * len(sizes) if isinstance(self.margin, int) else list(self.margin)
         hidden = []
         places = list(itertools.product(*ranges))
         for place in places:
             part = picture.copy()
             low = [max(0, at - margin) for at, margin in zip(place, margins, strict=True)]
-            high = [at + margin + 1 for at, margin in zip(place, margins, strict=True)]
+            high = [at + margin for at, margin in zip(place, margins, strict=True)]
             part[(slice(None), *[slice(a, b) for a, b in zip(low, high, strict=True)])] = self.pad_val
             hidden.append(part)
         found = [sure(hidden[at : at + self.n_batch]) for at in range(0, len(hidden), self.n_batch)]
@@ -496,4 +495,4 @@ class OcclusionSensitivity(_Counted):
         """The map of differences."""
         if self._map is None:
             raise EvalError(_EMPTY)
-        return self._map
+        return numpy.squeeze(self._map)
