@@ -72,7 +72,8 @@ void AsyncGroup::Lane::work() {
 
 // ---- Collective calls -------------------------------------------------------------------------------------
 
-AsyncGroup::AsyncGroup(std::shared_ptr<Communicator> group) : group_(std::move(group)) {}
+AsyncGroup::AsyncGroup(std::shared_ptr<Communicator> group)
+    : group_(std::move(group)), patient_(dynamic_cast<PatientReceiver*>(group_.get())) {}
 
 AsyncGroup::~AsyncGroup() {
   if (net::fork_count() != fork_count_) {
@@ -166,15 +167,20 @@ std::shared_ptr<Work> AsyncGroup::receive(std::uint32_t from, std::span<std::byt
   }
   Inbox& inbox = inbox_of(from);
   std::unique_lock lock(inbox.mutex);
-  const Posted posted{.bytes = bytes, .label = {channel, tag}, .work = work};
-  if (const auto kept = take_kept(inbox, posted, from)) {
+  const Posted asked = post_of(bytes, {channel, tag}, work);
+  if (const auto kept = take_kept(inbox, asked, from)) {
     lock.unlock();
     work->finish(*kept);
     return work;
   }
-  inbox.posted.push_back(posted);
+  inbox.posted.push_back(asked);
   inbox.lane.add([this, from, &inbox] { take_next(from, inbox); });
   return work;
+}
+
+AsyncGroup::Posted AsyncGroup::post_of(std::span<std::byte> bytes, Label label,
+                                       const std::shared_ptr<Work>& work) {
+  return {.bytes = bytes, .label = label, .work = work, .number = ++posted_, .since = real_clock().now()};
 }
 
 // How it ends, if what it waits for has come before. With the inbox's lock.
@@ -198,7 +204,7 @@ void AsyncGroup::take_next(std::uint32_t from, Inbox& inbox) {
       waiting = inbox.posted.size();
     }
     if (waiting == 0) return;
-    const Result<> taken = take_message(from, inbox);
+    const Result<> taken = take_message(from, inbox, /*is_patient=*/false);
     std::unique_lock lock(inbox.mutex);
     if (taken && inbox.posted.size() < waiting) return;
     if (taken) continue;
@@ -209,26 +215,43 @@ void AsyncGroup::take_next(std::uint32_t from, Inbox& inbox) {
   }
 }
 
+Result<> AsyncGroup::receive_head(std::uint32_t from, std::span<std::byte> head, Inbox& inbox,
+                                  bool is_patient) {
+  if (!is_patient) return group_->receive(from, {&head, 1});
+  return patient_->receive_patiently(from, {&head, 1}, [&] { return check_deadlines(from, inbox); });
+}
+
+// The first receive that waits for it, from this rank or from any.
+std::optional<AsyncGroup::Posted> AsyncGroup::take_posted(Inbox& inbox, Label label) {
+  std::deque<Posted>& from_any = lanes_->from_any;
+  const std::lock_guard lock(lanes_->any_mutex);
+  const auto own = std::ranges::find(inbox.posted, label, &Posted::label);
+  const auto any = std::ranges::find(from_any, label, &Posted::label);
+  const bool is_any = any != from_any.end() && (own == inbox.posted.end() || any->number < own->number);
+  if (!is_any && own == inbox.posted.end()) return {};
+  std::deque<Posted>& list = is_any ? from_any : inbox.posted;
+  const auto place = is_any ? any : own;
+  std::optional<Posted> taken = std::move(*place);
+  list.erase(place);
+  return taken;
+}
+
 // Into the first receive that waits for its tag, or into memory.
-Result<> AsyncGroup::take_message(std::uint32_t from, Inbox& inbox) {
+Result<> AsyncGroup::take_message(std::uint32_t from, Inbox& inbox, bool is_patient) {
   TagHeader header{};
-  const std::span<std::byte> head = std::as_writable_bytes(std::span(&header, 1));
-  MUSTER_TRY_VOID(group_->receive(from, {&head, 1}));
+  MUSTER_TRY_VOID(receive_head(from, std::as_writable_bytes(std::span(&header, 1)), inbox, is_patient));
   const Label label{header.channel, header.tag};
   std::optional<Posted> posted;
   {
     const std::lock_guard lock(inbox.mutex);
-    const auto first = std::ranges::find(inbox.posted, label, &Posted::label);
-    if (first != inbox.posted.end()) {
-      posted = std::move(*first);
-      inbox.posted.erase(first);
-    }
+    posted = take_posted(inbox, label);
   }
   Kept kept{.label = label, .bytes = {}};
   const bool fits = posted && posted->bytes.size() == header.size_bytes;
   if (!fits) kept.bytes.resize(header.size_bytes);
   const std::span<std::byte> into = fits ? posted->bytes : std::span<std::byte>(kept.bytes);
   const Result<> received = into.empty() ? Result<>{} : group_->receive(from, {&into, 1});
+  if (posted && posted->from) *posted->from = from;
   if (posted)
     posted->work->finish(!received || fits
                              ? received
@@ -240,14 +263,105 @@ Result<> AsyncGroup::take_message(std::uint32_t from, Inbox& inbox) {
 // A receive for it may have been started meanwhile.
 void AsyncGroup::keep(std::uint32_t from, Inbox& inbox, Kept kept) {
   std::unique_lock lock(inbox.mutex);
-  const auto late = std::ranges::find(inbox.posted, kept.label, &Posted::label);
+  const std::optional<Posted> late = take_posted(inbox, kept.label);
   inbox.kept.push_back(std::move(kept));
-  if (late == inbox.posted.end()) return;
-  const Posted posted = std::move(*late);
-  inbox.posted.erase(late);
-  const auto end = take_kept(inbox, posted, from);
+  if (!late) return;
+  const auto end = take_kept(inbox, *late, from);
   lock.unlock();
-  posted.work->finish(*end);
+  if (late->from) *late->from = from;
+  late->work->finish(*end);
+}
+
+// ---- From any rank ----------------------------------------------------------------------------------------
+
+AsyncGroup::FromAny AsyncGroup::receive_from_any(std::span<std::byte> bytes, std::int64_t tag,
+                                                 std::uint64_t channel) {
+  const auto work = std::make_shared<Work>();
+  const auto from = std::make_shared<std::uint32_t>(group_->rank());
+  const FromAny started{work, from};
+  if (patient_ == nullptr || group_->size() == 1) {
+    work->finish(fail(Code::invalid_argument, fmt::format("rank {} of {} cannot receive from any rank",
+                                                          group_->rank(), group_->size())));
+    return started;
+  }
+  Posted asked = post_of(bytes, {channel, tag}, work);
+  asked.from = from;
+  {
+    const std::lock_guard lock(lanes_->any_mutex);
+    lanes_->from_any.push_back(asked);
+  }
+  for (std::uint32_t rank = 0; rank < group_->size(); ++rank) {
+    if (rank == group_->rank()) continue;
+    Inbox& inbox = inbox_of(rank);
+    std::unique_lock lock(inbox.mutex);
+    // What has come from here before; the post of another thread, perhaps, which is as good.
+    const bool has_come = std::ranges::find(inbox.kept, asked.label, &Kept::label) != inbox.kept.end();
+    if (const auto taken = has_come ? take_posted(inbox, asked.label) : std::nullopt) {
+      const auto end = take_kept(inbox, *taken, rank);
+      lock.unlock();
+      if (taken->from) *taken->from = rank;
+      taken->work->finish(*end);
+      return started;
+    }
+    if (!std::exchange(inbox.listens, true)) inbox.lane.add([this, rank, &inbox] { listen(rank, inbox); });
+  }
+  return started;
+}
+
+// As long as somebody waits for a message from any rank. The last one that was waited for here may come
+// later: it is kept.
+void AsyncGroup::listen(std::uint32_t from, Inbox& inbox) {
+  for (;;) {
+    {
+      const std::lock_guard lock(inbox.mutex);
+      const std::lock_guard any_lock(lanes_->any_mutex);
+      if (lanes_->from_any.empty()) {
+        inbox.listens = false;
+        return;
+      }
+    }
+    const Result<> taken = take_message(from, inbox, /*is_patient=*/true);
+    if (taken) continue;
+    {
+      const std::lock_guard lock(inbox.mutex);
+      inbox.listens = false;
+      inbox.gone = taken.error();
+    }
+    stop_listening(from, taken.error());
+    return;
+  }
+}
+
+// Others may still send; once nobody can, what waits has ended.
+void AsyncGroup::stop_listening(std::uint32_t from, const Error& gone) {
+  for (std::uint32_t rank = 0; rank < group_->size(); ++rank) {
+    if (rank == group_->rank() || rank == from) continue;
+    Inbox& inbox = inbox_of(rank);
+    const std::lock_guard lock(inbox.mutex);
+    if (!inbox.gone) return;
+  }
+  std::deque<Posted> failed;
+  {
+    const std::lock_guard lock(lanes_->any_mutex);
+    failed.swap(lanes_->from_any);
+  }
+  for (const Posted& posted : failed) posted.work->finish(fail(gone));
+}
+
+// Of what waits for a message of this rank; one from any rank is late where none has come from anywhere.
+Result<> AsyncGroup::check_deadlines(std::uint32_t from, Inbox& inbox) {
+  const TimePoint latest = real_clock().now() - group_->call_timeout();
+  const auto check = [&](const std::deque<Posted>& posted, const std::string& whom) -> Result<> {
+    if (posted.empty() || posted.front().since > latest) return {};
+    const Error late{Code::timeout, fmt::format("rank {} waited too long for a message with tag {} from {}",
+                                                group_->rank(), posted.front().label.tag, whom)};
+    group_->abort(late);
+    return fail(late);
+  };
+  const std::lock_guard lock(inbox.mutex);
+  MUSTER_TRY_VOID(check(inbox.posted, fmt::format("rank {}", from)));
+  const std::lock_guard any_lock(lanes_->any_mutex);
+  return check(lanes_->from_any, "any rank");
 }
 
 Error AsyncGroup::wrong_size(std::uint32_t from, std::int64_t tag, std::size_t sent,

@@ -6,10 +6,11 @@
 //
 // Messages of a rank to another with the same tag arrive in order; those with other tags may overtake them.
 // What comes with a tag for which no receive has been started yet is kept in memory, as soon as one with
-// another tag waits for that rank. A group's messages with tags and those without (Communicator::send) do not
-// mix. Channels keep the tags of several users of a group apart.
+// another tag, or one from any rank, waits for it. A group's messages with tags and those without
+// (Communicator::send) do not mix. Channels keep the tags of several users of a group apart.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -34,6 +35,16 @@ struct GroupState {
   std::vector<std::uint32_t> awaited;  // ranks of this host for which the call under way waits
 };
 
+// What a group has that can receive from any rank: a wait for one of several messages must not end it.
+class PatientReceiver {
+ public:
+  virtual ~PatientReceiver() = default;
+  // Communicator::receive without a deadline; `look` is asked about every `wait_slice`, and its error ends
+  // the wait. That the other rank is gone ends nothing but this call.
+  virtual Result<> receive_patiently(std::uint32_t from, ReceivedPieces pieces,
+                                     const std::function<Result<>()>& look) = 0;
+};
+
 class AsyncGroup {
  public:
   using Call = std::function<Result<>(Communicator&)>;
@@ -55,6 +66,13 @@ class AsyncGroup {
                              std::uint64_t channel = 0);
   std::shared_ptr<Work> receive(std::uint32_t from, std::span<std::byte> bytes, std::int64_t tag,
                                 std::uint64_t channel = 0);
+  // The first message with that tag that comes from some rank and that no receive from that rank was started
+  // for before.
+  struct FromAny {
+    std::shared_ptr<Work> work;
+    std::shared_ptr<const std::uint32_t> from;  // once it has ended well
+  };
+  FromAny receive_from_any(std::span<std::byte> bytes, std::int64_t tag, std::uint64_t channel = 0);
 
   // Ends the group; what waits fails with the reason.
   void abort(Error reason) { group_->abort(std::move(reason)); }
@@ -95,6 +113,9 @@ class AsyncGroup {
     std::span<std::byte> bytes;
     Label label;
     std::shared_ptr<Work> work;
+    std::uint64_t number = 0;  // of those of this group
+    TimePoint since = {};
+    std::shared_ptr<std::uint32_t> from = {};  // of one from any rank: to be told whom it is from
   };
   struct Kept {
     Label label;
@@ -104,10 +125,14 @@ class AsyncGroup {
     std::mutex mutex;
     std::deque<Posted> posted;  // guarded by the mutex, like the other
     std::deque<Kept> kept;
+    bool listens = false;  // for receives from any rank
+    std::optional<Error> gone;
     Lane lane;  // the last: it uses the others
   };
 
   struct Lanes {
+    std::mutex any_mutex;                    // behind that of an inbox
+    std::deque<Posted> from_any;             // guarded by it
     std::mutex peers_mutex;                  // guards which there are
     std::map<std::uint32_t, Lane> outboxes;  // by rank
     std::map<std::uint32_t, Inbox> inboxes;  // likewise
@@ -117,7 +142,14 @@ class AsyncGroup {
   Result<> make(const Call& call, std::optional<Duration> timeout);
   Result<> send_now(std::uint32_t to, std::span<const std::byte> bytes, Label label);
   void take_next(std::uint32_t from, Inbox& inbox);
-  Result<> take_message(std::uint32_t from, Inbox& inbox);
+  Result<> take_message(std::uint32_t from, Inbox& inbox, bool is_patient);
+  Result<> receive_head(std::uint32_t from, std::span<std::byte> head, Inbox& inbox, bool is_patient);
+  void listen(std::uint32_t from, Inbox& inbox);
+  void stop_listening(std::uint32_t from, const Error& gone);
+  Result<> check_deadlines(std::uint32_t from, Inbox& inbox);
+  // With the inbox's lock.
+  std::optional<Posted> take_posted(Inbox& inbox, Label label);
+  Posted post_of(std::span<std::byte> bytes, Label label, const std::shared_ptr<Work>& work);
   void keep(std::uint32_t from, Inbox& inbox, Kept kept);
   std::optional<Result<>> take_kept(Inbox& inbox, const Posted& posted, std::uint32_t from);
   Result<> check_peer(std::uint32_t peer, std::string_view what) const;
@@ -125,6 +157,8 @@ class AsyncGroup {
   Inbox& inbox_of(std::uint32_t from);
 
   const std::shared_ptr<Communicator> group_;
+  PatientReceiver* const patient_;  // the group, if it is one
+  std::atomic<std::uint64_t> posted_{0};
   std::uint32_t fork_count_ = net::fork_count();
   std::unique_ptr<Lanes> lanes_ = std::make_unique<Lanes>();
 };

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,23 @@ struct Options {
 // Connects to all other ranks; returns when all are connected. Errors name the ranks and their addresses.
 // What reduces takes every dtype. The destructor leaves.
 Result<std::unique_ptr<Communicator>> connect(Group group, Listener listener, Options options = {});
+
+// Several buffers in one call: small ones of one dtype are one message, side by side. Their bits are those of
+// a call for each. Every rank gives as many, of the same sizes and dtypes, in the same order.
+struct Reduced {
+  const void* in = nullptr;
+  void* out = nullptr;    // may be `in`
+  std::size_t count = 0;  // of elements; of reduce_scatter: of those of each rank
+  DType dtype = DType::float32;
+};
+Result<> all_reduce(Communicator& group, std::span<const Reduced> buffers, Reduction reduction);
+Result<> reduce_scatter(Communicator& group, std::span<const Reduced> buffers, Reduction reduction);
+struct Gathered {
+  const void* in = nullptr;
+  void* out = nullptr;         // as large as the group times
+  std::size_t size_bytes = 0;  // this
+};
+Result<> all_gather(Communicator& group, std::span<const Gathered> buffers);
 
 // A group of some ranks of another one, which those alone call for.
 struct Members {

@@ -249,12 +249,40 @@ Result<> GroupCommunicator::receive(std::uint32_t from, ReceivedPieces pieces) {
   MUSTER_TRY_VOID(usable_for_messages());
   const Mark mark(in_receive_, std::uint64_t{from} << 1 | 1);
   const Message message = message_of(pieces, {.from = from, .to = rank()});
-  const Result<> done = layout_.is_local(from)
-                            ? local_pairs_->receive(pieces, message, message_wait(look_at_remote_))
-                            : remote_pairs_.receive(pieces, message, message_wait(look_at_local_));
+  const Result<> done = receive_now(pieces, message, message_wait(look_at_the_others(from)));
   if (!done) return fail_group(done.error());
   messages_.fetch_add(1, std::memory_order_relaxed);
   return {};
+}
+
+Result<> GroupCommunicator::receive_now(ReceivedPieces pieces, const Message& message,
+                                        const MessageWait& wait) {
+  return layout_.is_local(message.from) ? local_pairs_->receive(pieces, message, wait)
+                                        : remote_pairs_.receive(pieces, message, wait);
+}
+
+// While a message of one kind is waited for, those of the other kind are looked after.
+const std::function<Result<>()>& GroupCommunicator::look_at_the_others(std::uint32_t peer) const {
+  return layout_.is_local(peer) ? look_at_remote_ : look_at_local_;
+}
+
+// Not seen from outside: a rank that listens waits for nobody. One that is gone is the caller's affair, as
+// long as the group lives.
+Result<> GroupCommunicator::receive_patiently(std::uint32_t from, ReceivedPieces pieces,
+                                              const std::function<Result<>()>& look) {
+  constexpr Duration for_ever = std::chrono::hours(24 * 365);
+  MUSTER_TRY_VOID(check_message(pieces, *this, from, "receive from"));
+  MUSTER_TRY_VOID(usable_for_messages());
+  const Message message = message_of(pieces, {.from = from, .to = rank()});
+  const std::function<Result<>()> look_at_all = [&]() -> Result<> {
+    MUSTER_TRY_VOID(look());
+    return look_at_the_others(from)();
+  };
+  MessageWait wait = message_wait(look_at_all);
+  wait.deadline = wait.start + for_ever;
+  const Result<> done = receive_now(pieces, message, wait);
+  if (!done && done.error().code != Code::peer_lost) return fail_group(done.error());
+  return done;
 }
 
 // A rank that is alone on its host has no rank to share with.

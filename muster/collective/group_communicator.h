@@ -30,7 +30,7 @@
 
 namespace muster::collective {
 
-class GroupCommunicator final : public Communicator {
+class GroupCommunicator final : public Communicator, public PatientReceiver {
  public:
   struct Origin {  // what connect() was given, for the groups that are split off
     std::string listen_address;
@@ -60,6 +60,8 @@ class GroupCommunicator final : public Communicator {
   Result<std::unique_ptr<Communicator>> split(std::uint32_t color) override;
   Result<> send(std::uint32_t to, SentPieces pieces) override;
   Result<> receive(std::uint32_t from, ReceivedPieces pieces) override;
+  Result<> receive_patiently(std::uint32_t from, ReceivedPieces pieces,
+                             const std::function<Result<>()>& look) override;
   Result<std::shared_ptr<std::byte>> shared_buffer(std::size_t size_bytes) override;
 
   void set_call_timeout(Duration timeout) override {
@@ -113,6 +115,8 @@ class GroupCommunicator final : public Communicator {
   Result<> usable_for_messages();
   Result<Group> split_group(std::uint32_t color, const Listener& listener);
   MessageWait message_wait(const std::function<Result<>()>& look) const;
+  const std::function<Result<>()>& look_at_the_others(std::uint32_t peer) const;
+  Result<> receive_now(ReceivedPieces pieces, const Message& message, const MessageWait& wait);
   void watch(WaitList& waits);
   Result<bool> attend();
   bool hear_of_leaving();

@@ -8,14 +8,15 @@
 namespace muster::collective {
 namespace {
 
-constexpr std::size_t page_size_bytes = 4096;
+constexpr std::size_t arena_page_size_bytes = 4096;
 constexpr std::size_t room_limit_bytes = std::size_t{1} << 46;
 constexpr std::size_t window_limit_bytes = std::size_t{1} << 40;
 // Mapping costs nothing before it is touched, and each step ahead saves mapping again.
 constexpr std::size_t mapped_least_bytes = std::size_t{64} << 20;
 
 std::size_t whole_pages(std::size_t size_bytes) {
-  return (std::max<std::size_t>(size_bytes, 1) + page_size_bytes - 1) / page_size_bytes * page_size_bytes;
+  return (std::max<std::size_t>(size_bytes, 1) + arena_page_size_bytes - 1) / arena_page_size_bytes *
+         arena_page_size_bytes;
 }
 
 }  // namespace
@@ -28,7 +29,7 @@ SharedArena::SharedArena(std::shared_ptr<const net::Segment> segment, std::uint3
                          std::uint32_t local_ranks)
     : segment_(std::move(segment)),
       local_rank_(local_rank),
-      window_bytes_(segment_->room_bytes() / local_ranks / page_size_bytes * page_size_bytes),
+      window_bytes_(segment_->room_bytes() / local_ranks / arena_page_size_bytes * arena_page_size_bytes),
       windows_(local_ranks) {}
 
 // The first gap that is large enough: the window stays short, and so do the mappings of it elsewhere.

@@ -175,6 +175,86 @@ TEST(LostRank, OfAnotherHostEndsTheGroup) {
   EXPECT_THAT(next.error().message, Mentions("rank 1", "process 7"));
 }
 
+TEST_P(Async, AReceiveFromAnyRankTakesWhatComesFirstAndSaysWhomItIsFrom) {
+  const AsyncRanks groups = async_ranks(3, GetParam());
+  run_threads(3, [&](std::uint32_t rank) {
+    if (rank != 0) {
+      const Bytes other = bytes_of(3, 9, 5), own = bytes_of(3, rank, 100);
+      expect_done(*groups[rank]->send(0, other, /*tag=*/8));
+      expect_done(*groups[rank]->send(0, own, /*tag=*/7));
+      return;
+    }
+    std::vector<bool> heard(3);
+    for (int i = 0; i < 2; ++i) {
+      Bytes bytes(100);
+      const auto started = groups[0]->receive_from_any(bytes, /*tag=*/7);
+      expect_done(*started.work);
+      EXPECT_FALSE(heard[*started.from]) << *started.from;
+      heard[*started.from] = true;
+      EXPECT_TRUE(bytes == bytes_of(3, *started.from, 100));
+    }
+    for (const std::uint32_t from : {2u, 1u}) {
+      Bytes bytes(5);
+      expect_done(*groups[0]->receive(from, bytes, /*tag=*/8));
+      EXPECT_TRUE(bytes == bytes_of(3, 9, 5));
+    }
+  });
+}
+
+TEST_P(Async, ReceivesFromAnyRankAndFromOneTakeTheirTurns) {
+  const AsyncRanks groups = async_ranks(2, GetParam());
+  run_threads(2, [&](std::uint32_t rank) {
+    std::vector<Bytes> bytes;
+    for (std::size_t i = 0; i < 4; ++i) bytes.push_back(rank == 1 ? bytes_of(4, i, 10) : Bytes(10));
+    std::vector<std::shared_ptr<Work>> under_way;
+    for (std::size_t i = 0; i < 4; ++i) {
+      if (rank == 1)
+        under_way.push_back(groups[1]->send(0, bytes[i], 0));
+      else if (i % 2 == 0)
+        under_way.push_back(groups[0]->receive_from_any(bytes[i], 0).work);
+      else
+        under_way.push_back(groups[0]->receive(1, bytes[i], 0));
+    }
+    for (const auto& work : under_way) expect_done(*work);
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(bytes[i] == bytes_of(4, i, 10)) << i;
+  });
+}
+
+// It waits for those who are still there.
+TEST_P(Async, ARankThatHasLeftDoesNotEndAReceiveFromAny) {
+  AsyncRanks groups = async_ranks(3, GetParam());
+  Bytes bytes(10);
+  const auto started = groups[0]->receive_from_any(bytes, 0);
+  groups[2].reset();
+  const Bytes sent = bytes_of(5, 1, 10);
+  expect_done(*groups[1]->send(0, sent, 0));
+  expect_done(*started.work);
+  EXPECT_EQ(*started.from, 1u);
+  EXPECT_TRUE(bytes == sent);
+}
+
+TEST_P(Async, AReceiveFromAnyRankEndsWhenNobodyIsLeft) {
+  AsyncRanks groups = async_ranks(3, GetParam());
+  Bytes bytes(10);
+  const auto started = groups[0]->receive_from_any(bytes, 0);
+  groups[2].reset();
+  groups[1].reset();
+  const auto end = started.work->wait(patient.call_timeout);
+  ASSERT_TRUE(end);
+  ASSERT_FALSE(*end);
+  EXPECT_EQ(end->error().code, Code::peer_lost);
+}
+
+TEST_P(Async, AReceiveFromAnyRankHasADeadline) {
+  const AsyncRanks groups = async_ranks(3, GetParam(), hasty);
+  Bytes bytes(10);
+  const auto end = groups[0]->receive_from_any(bytes, 9).work->wait(patient.call_timeout);
+  ASSERT_TRUE(end);
+  ASSERT_FALSE(*end);
+  EXPECT_EQ(end->error().code, Code::timeout);
+  EXPECT_THAT(end->error().message, Mentions("rank 0", "tag 9", "any rank"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, Async,
                          ::testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved));
 
