@@ -2,13 +2,18 @@
 // each answer first, then times the calls on rank 0.
 //
 //   bench_collectives --ranks 2,4,8 --bytes 64,1024,1048576 --calls barrier,broadcast --transport auto|tcp
+//   bench_collectives --ranks 2 --bytes 1048576 --beside
 //
-// `bytes` is the larger of a rank's two buffers: what an all_gather gives, what a reduce_scatter takes.
+// --beside: an all_reduce that is started, a computation that keeps each rank's core busy, and a wait; and
+// what each of the two takes by itself. `bytes` is the larger of a rank's two buffers: what an all_gather
+// gives, what a reduce_scatter takes.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -31,6 +36,7 @@ struct Settings {
   std::vector<std::size_t> bytes = {64, 1024, 4096, 64 << 10, 1 << 20, 16 << 20, 102228128};
   std::vector<std::string> calls = all_calls;
   std::string transport = "auto";
+  bool beside = false;
 };
 
 float value_of(std::uint32_t rank, std::size_t i) { return static_cast<float>((i * 7 + rank * 13) % 1000); }
@@ -139,6 +145,60 @@ void run_rank(const Settings& settings, Communicator& comm) {
     }
 }
 
+// ---- Beside a computation ---------------------------------------------------------------------------------
+
+// A core's work that needs no memory: so many passes over what lies in its first cache.
+void compute(std::vector<float>& values, int passes) {
+  for (int pass = 0; pass < passes; ++pass)
+    for (float& value : values) value = value * 0.999F + 0.001F;
+}
+
+double median_us(const std::function<void()>& work, Communicator& comm, int rounds) {
+  std::vector<double> times;
+  for (int i = 0; i < rounds; ++i) {
+    if (const auto met = comm.barrier(); !met) die(met.error());
+    const auto before = Clock::now();
+    work();
+    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - before).count());
+  }
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+void measure_beside(Communicator& comm, std::size_t bytes) {
+  constexpr int rounds = 15;
+  muster::collective::AsyncGroup calls(std::shared_ptr<Communicator>(&comm, [](Communicator*) {}));
+  std::vector<float> in(bytes / sizeof(float), 1), out(in.size()), values(4096, 1);
+  const muster::collective::AsyncGroup::Call reduce = [&](Communicator& group) {
+    return group.all_reduce(in.data(), out.data(), in.size(), muster::DType::float32, muster::Reduction::sum);
+  };
+  const auto call = [&] {
+    if (const auto done = calls.run(reduce); !done) die(done.error());
+  };
+  call();
+  const double call_us = median_us(call, comm, rounds);
+  // Three times as long as the call, on both ranks.
+  double pass_us = median_us([&] { compute(values, 100); }, comm, rounds) / 100;
+  if (const auto told = comm.broadcast(&pass_us, sizeof(pass_us), 0); !told) die(told.error());
+  double wanted_us = std::max(3 * call_us, 1000.0);
+  if (const auto told = comm.broadcast(&wanted_us, sizeof(wanted_us), 0); !told) die(told.error());
+  const int passes = static_cast<int>(wanted_us / pass_us);
+  const double compute_us = median_us([&] { compute(values, passes); }, comm, rounds);
+  const double both_us = median_us(
+      [&] {
+        const auto under_way = calls.start(reduce);
+        compute(values, passes);
+        if (const auto done = *under_way->wait(); !done) die(done.error());
+      },
+      comm, rounds);
+  if (comm.rank() != 0) return;
+  fmt::print(
+      "{{\"program\": \"muster\", \"call\": \"beside\", \"ranks\": {}, \"bytes\": {}, \"call_us\": {:.2f}, "
+      "\"compute_us\": {:.2f}, \"both_us\": {:.2f}}}\n",
+      comm.size(), bytes, call_us, compute_us, both_us);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -150,11 +210,15 @@ int main(int argc, char** argv) {
   app.add_option("--bytes", settings.bytes, "sizes of the larger buffer")->delimiter(',');
   app.add_option("--calls", settings.calls)->delimiter(',')->check(CLI::IsMember(all_calls));
   app.add_option("--transport", settings.transport)->check(CLI::IsMember({"auto", "tcp"}));
+  app.add_flag("--beside", settings.beside, "an all_reduce beside a computation, in place of the calls");
   CLI11_PARSE(app, argc, argv);
   for (const std::uint32_t ranks : settings.ranks)
     if (!muster::benchmarks::run_ranks(
             {.ranks = ranks, .transport = muster::benchmarks::transport_of(settings.transport)},
-            [&](Communicator& comm) { run_rank(settings, comm); }))
+            [&](Communicator& comm) {
+              if (!settings.beside) return run_rank(settings, comm);
+              for (const std::size_t bytes : settings.bytes) measure_beside(comm, bytes);
+            }))
       return 1;
   return 0;
 }

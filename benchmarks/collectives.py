@@ -20,6 +20,10 @@ CALLS = ("barrier", "all_reduce", "broadcast", "all_gather", "reduce_scatter", "
 SMALL = (64, 1 << 10, 4 << 10)
 LARGE = (64 << 10, 1 << 20, 16 << 20, 102_228_128)
 OVER_TCP = (1 << 20, 102_228_128)
+BESIDE = (64 << 10, 1 << 20, 16 << 20, 102_228_128)
+BESIDE_WANTED = (
+    1.1  # of the time that the call takes by itself, at most so much is added to the computation's
+)
 LONGEST_S = 600
 
 Key = tuple[str, int, int, bool]  # call, ranks, bytes, over TCP
@@ -113,6 +117,27 @@ def print_table(times: dict[Key, dict[str, list[float]]]) -> None:
     print(f"\n{reached} of {rows} reached; medians of rounds; of Open MPI the better, bound or unbound")
 
 
+def print_beside(rounds: int) -> None:
+    """What a call that was started adds to a computation that keeps all cores busy."""
+    command = [PROGRAM, "--beside", "--ranks", "2", "--bytes", ",".join(map(str, BESIDE))]
+    of_size = defaultdict(list)
+    for _ in range(rounds):
+        for line in run(command):
+            of_size[line["bytes"]].append(line)
+    print("\n| all_reduce of | the call | a computation | both | added | share | wanted | reached |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for size, lines in of_size.items():
+        call, computation, both = (
+            statistics.median(line[name] for line in lines) for name in ("call_us", "compute_us", "both_us")
+        )
+        added = both - computation
+        answer = "yes" if added <= BESIDE_WANTED * call else "NO"
+        texts = [time_text(each) for each in (call, computation, both, added)]
+        print(
+            f"| {size_text(size)} | {' | '.join(texts)} | {added / call:.2f} | {BESIDE_WANTED} | {answer} |"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev bench collectives", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="in turn with Open MPI (%(default)s)")
@@ -126,6 +151,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         mpi = mpi_program(Path(scratch))
         print_table(measure(options, mpi))
+        print_beside(options.rounds)
     if not mpi:
         print("\nNot measured: Open MPI. To have it: apt-get install openmpi-bin libopenmpi-dev")
 
