@@ -29,13 +29,13 @@ struct Push {
   std::uint32_t worker = 0;
   std::uint64_t generation = 0;
   std::uint64_t step = 0;
-  Body body;
+  Body body = {};
 };
 struct Pull {
   std::uint32_t worker = 0;
   std::uint64_t generation = 0;
   std::uint64_t step = 0;
-  Body body;
+  Body body = {};
 };
 using ToServer = std::variant<Hello, Push, Pull>;
 
@@ -52,12 +52,12 @@ struct Rows {
   std::uint64_t generation = 0;
   std::uint64_t step = 0;     // of the pull
   std::uint64_t applied = 0;  // steps before this one are in the rows; 0 where each push is applied by itself
-  Body body;
+  Body body = {};
 };
 // The worker's generation is over, or it asks for what cannot be.
 struct Refusal {
   std::uint64_t generation = 0;  // of what is refused
-  std::string reason;
+  std::string reason = {};
 };
 using ToWorker = std::variant<Taken, Rows, Refusal>;
 

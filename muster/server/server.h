@@ -4,7 +4,9 @@
 // Ownership: plain values; a Table owns its memory. Threads: each object is used by one thread at a time.
 #pragma once
 
-#include "muster/server/row_rule.h"    // IWYU pragma: export
-#include "muster/server/sharding.h"    // IWYU pragma: export
-#include "muster/server/table.h"       // IWYU pragma: export
-#include "muster/server/table_spec.h"  // IWYU pragma: export
+#include "muster/server/parameter_client.h"  // IWYU pragma: export
+#include "muster/server/parameter_server.h"  // IWYU pragma: export
+#include "muster/server/row_rule.h"          // IWYU pragma: export
+#include "muster/server/sharding.h"          // IWYU pragma: export
+#include "muster/server/table.h"             // IWYU pragma: export
+#include "muster/server/table_spec.h"        // IWYU pragma: export

@@ -39,7 +39,7 @@ Result<Actions> ServerMachine::restore(const Restored& restored) {
 }
 
 Actions ServerMachine::receive(const ToServer& message) {
-  std::visit([this](const auto& each) { receive(each); }, message);
+  std::visit([this](const auto& each) { hear(each); }, message);
   return take_actions();
 }
 
@@ -97,7 +97,7 @@ bool ServerMachine::admits(const Message& message) {
   return message.worker < config_.worker_num && message.generation == generation_;
 }
 
-void ServerMachine::receive(const Hello& hello) {
+void ServerMachine::hear(const Hello& hello) {
   if (hello.worker < config_.worker_num && hello.generation > generation_) {
     if (hello.begin < base_)
       return refuse(hello,
@@ -112,7 +112,7 @@ void ServerMachine::receive(const Hello& hello) {
   tell_taken(hello.worker, true);
 }
 
-void ServerMachine::receive(const Push& push) {
+void ServerMachine::hear(const Push& push) {
   if (!admits(push)) return;
   if (push.step != next_[push.worker])
     return tell_taken(push.worker, false);  // a repetition, or one too early
@@ -123,7 +123,7 @@ void ServerMachine::receive(const Push& push) {
   answer_waiting();
 }
 
-void ServerMachine::receive(const Pull& pull) {
+void ServerMachine::hear(const Pull& pull) {
   if (!admits(pull)) return;
   const auto of_worker = [&](const auto& each) { return each.first.first == pull.worker; };
   if (std::count_if(waiting_.begin(), waiting_.end(), of_worker) >=

@@ -32,7 +32,7 @@ struct ServerConfig {
 struct PushRecord {
   std::uint32_t worker = 0;
   std::uint64_t step = 0;
-  Body body;
+  Body body = {};
 };
 // A generation began at a step: pushes of this step and later ones that stand before it do not count.
 struct GenerationRecord {
@@ -51,23 +51,23 @@ struct Restored {
 
 // Write the record behind the log. It need not be on the disk before later actions.
 struct Append {
-  LogRecord record;
+  LogRecord record = {};
 };
 // Update the rows once: with the pushes of all workers, by rank, or (where each counts for itself) with one.
 struct Apply {
   std::uint64_t step = 0;
-  std::vector<Body> bodies;
+  std::vector<Body> bodies = {};
 };
 // Put the rows back to the base; what is to be applied on top of it follows.
 struct Reset {};
 // Read the rows that the pull asks for, as they are now, and send them as Rows.
 struct Answer {
-  Pull pull;
+  Pull pull = {};
   std::uint64_t applied = 0;
 };
 struct Send {
   std::uint32_t worker = 0;
-  ToWorker message;
+  ToWorker message = {};
 };
 using Action = std::variant<Append, Apply, Reset, Answer, Send>;
 using Actions = std::vector<Action>;
@@ -96,7 +96,7 @@ class ServerMachine {
 
  private:
   struct Held {
-    Body body;
+    Body body = {};
     std::uint64_t order = 0;  // of taking
     bool is_there = false;
   };
@@ -106,9 +106,9 @@ class ServerMachine {
     std::uint64_t step = 0;
   };
 
-  void receive(const Hello& hello);
-  void receive(const Push& push);
-  void receive(const Pull& pull);
+  void hear(const Hello& hello);
+  void hear(const Push& push);
+  void hear(const Pull& pull);
   // Whether the worker is of this job and of this generation; refuses what it says where it is not.
   template <class Message>
   bool admits(const Message& message);

@@ -33,6 +33,8 @@ class Owners {
   Owners(const TableSpec& spec, std::uint32_t servers);
   // The id must be one of the table.
   std::uint32_t of(std::uint64_t id) const;
+  // Whether a higher id is never on a lower server.
+  bool ascend() const { return sharding_ != Sharding::hash; }
   // What this share has of a table with a vocabulary.
   RowRange range(std::uint32_t server) const;
 

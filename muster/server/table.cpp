@@ -46,6 +46,7 @@ class Table::Rows {
   virtual Result<> update(std::span<const std::uint64_t> ids, std::span<const float> gradients,
                           const UpdateStep& step) = 0;
   virtual Result<> assign(std::span<const std::uint64_t> ids, std::span<const float> values) = 0;
+  virtual Result<> check_id(std::uint64_t id) const = 0;
   virtual std::size_t evict(std::uint64_t) { return 0; }
   virtual std::vector<std::uint64_t> ids() const = 0;
   virtual std::uint32_t find(std::uint64_t id) const = 0;
@@ -139,6 +140,7 @@ class Table::RowsWith final : public Table::Rows {
   Result<> update(std::span<const std::uint64_t> ids, std::span<const float> gradients,
                   const UpdateStep& step) override;
   Result<> assign(std::span<const std::uint64_t> ids, std::span<const float> values) override;
+  Result<> check_id(std::uint64_t id) const override;
   std::size_t evict(std::uint64_t steps) override;
   std::vector<std::uint64_t> ids() const override;
   std::uint32_t find(std::uint64_t id) const override {
@@ -146,7 +148,6 @@ class Table::RowsWith final : public Table::Rows {
   }
 
  private:
-  Result<> check_ids(std::span<const std::uint64_t> ids) const;
   void find_slots(std::span<const std::uint64_t> ids);
   // Slots of all ids, which makes the rows that are not there yet.
   Result<> make_slots(std::span<const std::uint64_t> ids);
@@ -165,14 +166,11 @@ class Table::RowsWith final : public Table::Rows {
 };
 
 template <class Index>
-Result<> Table::RowsWith<Index>::check_ids(std::span<const std::uint64_t> ids) const {
-  if constexpr (!is_hash)
-    for (const std::uint64_t id : ids)
-      if (id < range_.begin || id >= range_.end)
-        return fail(Code::invalid_argument,
-                    fmt::format("table '{}': row {} is not among the rows {} to {} of this server",
-                                spec_.name, id, range_.begin, range_.end));
-  return {};
+Result<> Table::RowsWith<Index>::check_id(std::uint64_t id) const {
+  if (is_hash || (id >= range_.begin && id < range_.end)) return {};
+  return fail(Code::invalid_argument,
+              fmt::format("table '{}': row {} is not among the rows {} to {} of this server", spec_.name, id,
+                          range_.begin, range_.end));
 }
 
 template <class Index>
@@ -185,7 +183,7 @@ void Table::RowsWith<Index>::find_slots(std::span<const std::uint64_t> ids) {
 
 template <class Index>
 Result<> Table::RowsWith<Index>::read(std::span<const std::uint64_t> ids, std::span<float> values) {
-  MUSTER_TRY_VOID(check_ids(ids));
+  for (const std::uint64_t id : ids) MUSTER_TRY_VOID(check_id(id));
   find_slots(ids);
   const std::size_t width = layout_.width();
   const auto prefetch = [&](std::size_t i) {
@@ -202,7 +200,7 @@ Result<> Table::RowsWith<Index>::read(std::span<const std::uint64_t> ids, std::s
 
 template <class Index>
 Result<> Table::RowsWith<Index>::make_slots(std::span<const std::uint64_t> ids) {
-  MUSTER_TRY_VOID(check_ids(ids));
+  for (const std::uint64_t id : ids) MUSTER_TRY_VOID(check_id(id));
   find_slots(ids);
   const auto missing = static_cast<std::size_t>(std::count(slots_.begin(), slots_.end(), no_slot));
   if (missing == 0) return {};
@@ -311,6 +309,10 @@ Result<Table> Table::make(TableSpec spec, Share share) {
 }
 
 const TableSpec& Table::spec() const { return rows_->spec(); }
+Result<> Table::check_range(std::uint64_t first, std::uint64_t last) const {
+  MUSTER_TRY_VOID(rows_->check_id(first));
+  return rows_->check_id(last);
+}
 Result<> Table::read(std::span<const std::uint64_t> ids, std::span<float> values) const {
   MUSTER_CHECK(values.size() == ids.size() * rows_->layout().width(),
                "rows are read into a place of another size");

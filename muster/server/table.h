@@ -26,6 +26,8 @@ class Table {
   ~Table();
 
   const TableSpec& spec() const;
+  // Code::invalid_argument unless this server has both of these rows, and so all between them.
+  Result<> check_range(std::uint64_t first, std::uint64_t last) const;
   // Writes the rows of the ids, one after the other: ids.size() * width values. Code::invalid_argument for an
   // id that this server does not have.
   Result<> read(std::span<const std::uint64_t> ids, std::span<float> values) const;

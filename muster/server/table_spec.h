@@ -66,7 +66,7 @@ enum class Sharding : std::uint8_t {
 inline constexpr Sharding last_sharding = Sharding::whole;
 
 struct TableSpec {
-  std::string name;
+  std::string name = {};
   Sharding sharding = Sharding::ranges;
   std::uint32_t home = 0;  // of `whole`: the parameter's number; it lives on server home mod servers
   std::uint64_t rows = 0;  // ids are in [0, rows); 0 for hash

@@ -125,6 +125,10 @@ std::uint64_t WorkerMachine::kept() const {
   return least;
 }
 
+bool WorkerMachine::is_welcome() const {
+  return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.is_welcome; });
+}
+
 bool WorkerMachine::awaits(std::uint32_t server) const {
   const Peer& peer = peers_[server];
   return !peer.is_welcome || !peer.unkept.empty() ||

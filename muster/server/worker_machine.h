@@ -24,7 +24,7 @@ struct WorkerConfig {
 
 struct ToServerMessage {
   std::uint32_t server = 0;
-  ToServer message;
+  ToServer message = {};
 };
 using ToServerMessages = std::vector<ToServerMessage>;
 
@@ -47,6 +47,8 @@ class WorkerMachine {
   std::uint64_t next() const { return next_; }
   // Every server has the pushes before this step on its disk.
   std::uint64_t kept() const;
+  // Whether every server has answered this generation's hello.
+  bool is_welcome() const;
   // Whether an answer of this server is awaited.
   bool awaits(std::uint32_t server) const;
   // Why this generation cannot go on: refused, or a server wants a push that this worker does not have.
@@ -63,8 +65,8 @@ class WorkerMachine {
     bool is_welcome = false;  // it has answered the last hello
   };
   struct PendingPull {
-    std::vector<Body> bodies;
-    std::vector<std::optional<Rows>> rows;  // by server
+    std::vector<Body> bodies = {};
+    std::vector<std::optional<Rows>> rows = {};  // by server
   };
 
   ToServerMessages taken(std::uint32_t server, const Taken& taken);

@@ -1,0 +1,400 @@
+#include "muster/server/parameter_client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "muster/server/sorted_ids.h"
+#include "muster/server/wire.h"
+#include "muster/server/worker_machine.h"
+
+namespace muster::server {
+namespace {
+
+constexpr Duration reconnect_pause = std::chrono::milliseconds(20);
+
+// What goes to a server in a step: a frame that is sent again as it is, or with a later generation in its
+// header.
+class OutgoingBatch {
+ public:
+  explicit OutgoingBatch(std::vector<std::byte> frame) : raw_(std::move(frame)) {}
+
+  FramePtr with(const net::FrameHeader& header) const {
+    if (frame_ != nullptr && header_ == header) return frame_;
+    if (frame_ != nullptr) raw_ = *frame_;
+    frame_ = finish_batch(std::move(raw_), header);
+    header_ = header;
+    return frame_;
+  }
+
+ private:
+  mutable std::vector<std::byte> raw_;
+  mutable FramePtr frame_;
+  mutable net::FrameHeader header_;
+};
+
+struct ArrivedRows {
+  Batch batch = {};
+};
+
+// The first number that is none, if there is one.
+const float* find_nan(std::span<const float> values) {
+  float sum = 0;  // stays 0 as long as all are finite: quicker than a look at each
+  for (const float value : values) sum += value * 0.0F;
+  if (sum == 0) return nullptr;
+  const auto found =
+      std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+  return found == values.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+class ParameterClient::Implementation {
+ public:
+  explicit Implementation(Options options)
+      : options_(std::move(options)),
+        servers_(static_cast<std::uint32_t>(options_.servers.size())),
+        machine_({.worker = options_.worker, .server_num = servers_}),
+        links_(servers_) {}
+
+  Result<std::uint32_t> add_table(const TableSpec& spec);
+  Result<> begin(std::uint64_t generation, std::uint64_t step);
+  Result<> pull(std::uint64_t step, std::span<const Lookup> lookups);
+  Result<> push(std::span<const Gradient> gradients);
+  Result<> flush();
+  void set_address(std::uint32_t server, const net::Address& address);
+  std::uint64_t kept() const { return machine_.kept(); }
+
+ private:
+  struct Link {
+    std::unique_ptr<net::Connection> connection = {};
+    bool is_open = false;
+    bool is_closed = true;  // to be made anew
+    TimePoint next_attempt = {};
+    std::string trouble = {};
+  };
+
+  Result<> check_ids(std::uint32_t table, std::span<const std::uint64_t> ids) const;
+  Result<> check_gradient(const Gradient& gradient) const;
+  SortedIds sorted(std::uint32_t table, std::span<const std::uint64_t> ids) const {
+    return SortedIds(ids, Owners(specs_[table], servers_), servers_);
+  }
+  Result<> take(std::span<const Lookup> lookups, std::span<const SortedIds> ids,
+                const std::vector<Rows>& rows) const;
+
+  void connect_closed();
+  void opened(std::uint32_t server);
+  void received(std::uint32_t server, const net::Frame& frame);
+  Result<ToWorker> decode(net::Frame frame) const;
+  void send(const ToServerMessages& messages);
+  void send(std::uint32_t server, const ToServer& message);
+  void send_table(std::uint32_t server, std::uint32_t table);
+  void send_frame(std::uint32_t server, FrameType type, std::uint64_t generation,
+                  std::span<const std::byte> payload);
+  // Serves connections until done(), the deadline or a failure; `what` is for the error.
+  template <class Done>
+  Result<> wait(const Done& done, std::string_view what);
+  std::string missing_servers() const;
+
+  Options options_;
+  std::uint32_t servers_;
+  WorkerMachine machine_;
+  std::vector<TableSpec> specs_;
+  net::Loop loop_;
+  std::vector<Link> links_;  // destroyed before the loop
+  std::optional<Error> corrupt_;
+};
+
+// ---- Calls
+
+Result<std::uint32_t> ParameterClient::Implementation::add_table(const TableSpec& spec) {
+  MUSTER_TRY_VOID(check(spec, servers_));
+  const auto table = static_cast<std::uint32_t>(specs_.size());
+  if (table >= tables_max)
+    return fail(Code::invalid_argument, fmt::format("there are {} tables at most", tables_max));
+  specs_.push_back(spec);
+  for (std::uint32_t server = 0; server < servers_; ++server)
+    if (links_[server].is_open) send_table(server, table);
+  return table;
+}
+
+Result<> ParameterClient::Implementation::begin(std::uint64_t generation, std::uint64_t step) {
+  send(machine_.begin(generation, step));
+  return wait([this] { return machine_.is_welcome(); }, "to answer");
+}
+
+Result<> ParameterClient::Implementation::check_ids(std::uint32_t table,
+                                                    std::span<const std::uint64_t> ids) const {
+  if (table >= specs_.size()) return fail(Code::invalid_argument, fmt::format("there is no table {}", table));
+  const TableSpec& spec = specs_[table];
+  if (spec.sharding == Sharding::hash) return {};
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] >= spec.rows)
+      return fail(Code::invalid_argument,
+                  fmt::format("table '{}' has rows 0 to {}: id {} at place {} of the batch is "
+                              "not among them",
+                              spec.name, spec.rows - 1, ids[i], i));
+  return {};
+}
+
+Result<> ParameterClient::Implementation::check_gradient(const Gradient& gradient) const {
+  MUSTER_TRY_VOID(check_ids(gradient.table, gradient.ids));
+  const TableSpec& spec = specs_[gradient.table];
+  MUSTER_CHECK(gradient.values.size() == gradient.ids.size() * spec.width,
+               "ids and gradients differ in number");
+  const float* const bad = find_nan(gradient.values);
+  if (bad == nullptr) return {};
+  const auto place = static_cast<std::size_t>(bad - gradient.values.data()) / spec.width;
+  return fail(
+      Code::invalid_argument,
+      fmt::format(
+          "the gradient of row {} of table '{}' is {} in step {} of worker {}: nothing was pushed; lower "
+          "the learning rate, or look for its source with train.detect_anomaly",
+          gradient.ids[place], spec.name, *bad, machine_.next(), options_.worker));
+}
+
+Result<> ParameterClient::Implementation::pull(std::uint64_t step, std::span<const Lookup> lookups) {
+  std::vector<SortedIds> ids;
+  for (const Lookup& lookup : lookups) {
+    MUSTER_TRY_VOID(check_ids(lookup.table, lookup.ids));
+    MUSTER_CHECK(lookup.rows.size() == lookup.ids.size() * specs_[lookup.table].width,
+                 "ids and rows differ in number");
+    ids.push_back(sorted(lookup.table, lookup.ids));
+  }
+  std::vector<Body> bodies;
+  for (std::uint32_t server = 0; server < servers_; ++server) {
+    BatchWriter out(options_.worker, 0);
+    for (std::size_t i = 0; i < lookups.size(); ++i) {
+      const auto of_server = ids[i].ids(server);
+      if (of_server.empty()) continue;
+      const auto places = out.add(lookups[i].table, 0, {.ids = of_server.size()});
+      std::copy(of_server.begin(), of_server.end(), places.ids.begin());
+    }
+    bodies.push_back(std::make_shared<OutgoingBatch>(out.take()));
+  }
+  send(machine_.pull(step, std::move(bodies)));
+  std::optional<std::vector<Rows>> rows;
+  MUSTER_TRY_VOID(wait([&] { return (rows = machine_.take_rows(step)).has_value(); }, "for rows"));
+  return take(lookups, ids, *rows);
+}
+
+// Each server answers the parts that it was asked for, in their order.
+Result<> ParameterClient::Implementation::take(std::span<const Lookup> lookups,
+                                               std::span<const SortedIds> ids,
+                                               const std::vector<Rows>& rows) const {
+  for (std::uint32_t server = 0; server < servers_; ++server) {
+    const auto& parts = static_cast<const ArrivedRows*>(rows[server].body.get())->batch.parts;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < lookups.size(); ++i) {
+      const std::size_t width = specs_[lookups[i].table].width;
+      const std::size_t wanted = ids[i].ids(server).size() * width;
+      if (wanted == 0) continue;
+      if (next == parts.size() || parts[next].table != lookups[i].table ||
+          parts[next].values.size() != wanted)
+        return fail(Code::corrupt,
+                    fmt::format("server {} has answered something else than it was asked for", server));
+      ids[i].spread(server, parts[next++].values, width, lookups[i].rows);
+    }
+  }
+  return {};
+}
+
+Result<> ParameterClient::Implementation::push(std::span<const Gradient> gradients) {
+  std::vector<SortedIds> ids;
+  for (const Gradient& gradient : gradients) {
+    MUSTER_TRY_VOID(check_gradient(gradient));
+    ids.push_back(sorted(gradient.table, gradient.ids));
+  }
+  std::vector<Body> bodies;
+  for (std::uint32_t server = 0; server < servers_; ++server) {
+    BatchWriter out(options_.worker, 0);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const auto of_server = ids[i].ids(server);
+      if (of_server.empty()) continue;
+      const std::size_t width = specs_[gradients[i].table].width;
+      const auto places = out.add(gradients[i].table, gradients[i].learning_rate,
+                                  {.ids = of_server.size(), .values = of_server.size() * width});
+      std::copy(of_server.begin(), of_server.end(), places.ids.begin());
+      ids[i].gather(server, gradients[i].values, width, places.values);
+    }
+    bodies.push_back(std::make_shared<OutgoingBatch>(out.take()));
+  }
+  send(machine_.push(std::move(bodies)));
+  connect_closed();
+  loop_.run_for(Duration(0));  // as much of it as goes without waiting
+  return {};
+}
+
+Result<> ParameterClient::Implementation::flush() {
+  return wait([this] { return machine_.kept() == machine_.next(); }, "to keep what was pushed");
+}
+
+void ParameterClient::Implementation::set_address(std::uint32_t server, const net::Address& address) {
+  options_.servers.at(server) = address;
+  links_[server].next_attempt = {};
+}
+
+// ---- Connections
+
+void ParameterClient::Implementation::connect_closed() {
+  const TimePoint now = real_clock().now();
+  for (std::uint32_t server = 0; server < servers_; ++server) {
+    Link& link = links_[server];
+    if (!link.is_closed || now < link.next_attempt) continue;
+    link.connection.reset();
+    link.is_closed = false;
+    link.next_attempt = now + reconnect_pause;
+    link.connection = net::Connection::connect(
+        loop_, options_.servers[server],
+        {.payload_size_bytes = batch_limit_bytes, .unsent_size_bytes = unsent_batches_limit_bytes},
+        {.opened = [this, server] { opened(server); },
+         .received = [this, server](const net::Frame& frame) { received(server, frame); },
+         .closed =
+             [this, server](const Error& error) {
+               links_[server].is_open = false;
+               links_[server].is_closed = true;
+               links_[server].trouble = error.message;
+               loop_.stop();
+             }},
+        options_.security ? options_.security(server) : net::ConnectionSecurity{});
+  }
+}
+
+void ParameterClient::Implementation::opened(std::uint32_t server) {
+  links_[server].is_open = true;
+  links_[server].trouble.clear();
+  if (machine_.generation() == 0) return;
+  send(machine_.retry(server));
+}
+
+void ParameterClient::Implementation::received(std::uint32_t server, const net::Frame& frame) {
+  loop_.stop();  // whoever waits looks whether that was it
+  auto message = decode(frame);
+  if (!message) {
+    if (!corrupt_) corrupt_ = message.error();
+    return;
+  }
+  send(machine_.receive(server, *message));
+}
+
+Result<ToWorker> ParameterClient::Implementation::decode(net::Frame frame) const {
+  switch (static_cast<FrameType>(frame.header.type)) {
+    case FrameType::taken: {
+      MUSTER_TRY(Taken taken, decode_taken(frame));
+      return taken;
+    }
+    case FrameType::refusal: {
+      MUSTER_TRY(Refusal refusal, decode_refusal(frame));
+      return refusal;
+    }
+    case FrameType::rows: {
+      MUSTER_TRY(Batch batch, read_batch(std::move(frame.payload)));
+      Rows rows{.generation = frame.header.epoch, .step = frame.header.sequence, .applied = batch.applied};
+      rows.body = std::make_shared<ArrivedRows>(ArrivedRows{std::move(batch)});
+      return rows;
+    }
+    default:
+      return fail(Code::corrupt,
+                  fmt::format("a parameter server has sent a frame of type {:#06x}", frame.header.type));
+  }
+}
+
+void ParameterClient::Implementation::send(const ToServerMessages& messages) {
+  for (const ToServerMessage& message : messages) send(message.server, message.message);
+}
+
+// What is sent while there is no connection is lost: once there is one, hello brings everything that is
+// missing.
+void ParameterClient::Implementation::send(std::uint32_t server, const ToServer& message) {
+  if (!links_[server].is_open) return;
+  if (const auto* hello = std::get_if<Hello>(&message)) {
+    send_frame(server, FrameType::hello, hello->generation, encode(*hello));
+    for (std::uint32_t table = 0; table < specs_.size(); ++table) send_table(server, table);
+    return;
+  }
+  net::FrameHeader header{.job_id = options_.job_id};
+  Body body;
+  if (const auto* pull = std::get_if<Pull>(&message)) {
+    header.type = static_cast<std::uint16_t>(FrameType::pull);
+    header.epoch = pull->generation;
+    header.sequence = pull->step;
+    body = pull->body;
+  } else {
+    const auto& push = std::get<Push>(message);
+    header.type = static_cast<std::uint16_t>(FrameType::push);
+    header.epoch = push.generation;
+    header.sequence = push.step;
+    body = push.body;
+  }
+  links_[server].connection->send(static_cast<const OutgoingBatch*>(body.get())->with(header));
+}
+
+void ParameterClient::Implementation::send_table(std::uint32_t server, std::uint32_t table) {
+  send_frame(server, FrameType::table, machine_.generation(),
+             encode(TableMessage{.worker = options_.worker, .table = table, .spec = specs_[table]}));
+}
+
+void ParameterClient::Implementation::send_frame(std::uint32_t server, FrameType type,
+                                                 std::uint64_t generation,
+                                                 std::span<const std::byte> payload) {
+  links_[server].connection->send(std::make_shared<const std::vector<std::byte>>(net::encode_frame(
+      {.type = static_cast<std::uint16_t>(type), .epoch = generation, .job_id = options_.job_id}, payload)));
+}
+
+std::string ParameterClient::Implementation::missing_servers() const {
+  std::string text;
+  for (std::uint32_t server = 0; server < servers_; ++server)
+    if (machine_.awaits(server))
+      text += fmt::format("{}{} at {}{}", text.empty() ? "" : ", ", server,
+                          net::to_string(options_.servers[server]),
+                          links_[server].trouble.empty() ? "" : fmt::format(" ({})", links_[server].trouble));
+  return text;
+}
+
+template <class Done>
+Result<> ParameterClient::Implementation::wait(const Done& done, std::string_view what) {
+  const TimePoint deadline = real_clock().now() + options_.timeout;
+  while (!done()) {
+    if (machine_.failure()) return fail(*machine_.failure());
+    if (corrupt_) return fail(*corrupt_);
+    const TimePoint now = real_clock().now();
+    if (now >= deadline)
+      return fail(Code::timeout,
+                  fmt::format("worker {} has waited {:.1f} s {} in step {}; missing: server {}",
+                              options_.worker, std::chrono::duration<double>(options_.timeout).count(), what,
+                              machine_.next(), missing_servers()));
+    connect_closed();
+    const bool is_whole =
+        std::all_of(links_.begin(), links_.end(), [](const Link& link) { return link.is_open; });
+    loop_.run_for(std::min<Duration>(deadline - now, is_whole ? wait_slice : reconnect_pause));
+    look_while_waiting();
+  }
+  return {};
+}
+
+ParameterClient::ParameterClient(Options options)
+    : implementation_(std::make_unique<Implementation>(std::move(options))) {}
+ParameterClient::~ParameterClient() = default;
+
+Result<std::uint32_t> ParameterClient::add_table(const TableSpec& spec) {
+  return implementation_->add_table(spec);
+}
+Result<> ParameterClient::begin(std::uint64_t generation, std::uint64_t step) {
+  return implementation_->begin(generation, step);
+}
+Result<> ParameterClient::pull(std::uint64_t step, std::span<const Lookup> lookups) {
+  return implementation_->pull(step, lookups);
+}
+Result<> ParameterClient::push(std::span<const Gradient> gradients) {
+  return implementation_->push(gradients);
+}
+Result<> ParameterClient::flush() { return implementation_->flush(); }
+void ParameterClient::set_address(std::uint32_t server, const net::Address& address) {
+  implementation_->set_address(server, address);
+}
+std::uint64_t ParameterClient::kept() const { return implementation_->kept(); }
+
+}  // namespace muster::server

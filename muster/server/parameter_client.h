@@ -1,0 +1,68 @@
+// Parameter client: a worker's way to the parameter servers of its job.
+//
+// Calls block, with a deadline, and one thread makes them. A server that dies and comes back is waited for
+// inside of the call, and gets what it lacks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "muster/net/net.h"
+#include "muster/server/table_spec.h"
+
+namespace muster::server {
+
+class ParameterClient {
+ public:
+  struct Options {
+    std::uint32_t worker = 0;
+    std::vector<net::Address> servers = {};  // by number
+    std::uint64_t job_id = 0;
+    Duration timeout = std::chrono::seconds(60);  // of each call
+    // How the connection to a server is protected; null: plain.
+    std::function<net::ConnectionSecurity(std::uint32_t server)> security = {};
+  };
+  explicit ParameterClient(Options options);
+  ~ParameterClient();
+  ParameterClient(const ParameterClient&) = delete;
+  ParameterClient& operator=(const ParameterClient&) = delete;
+
+  // All workers tell of the same tables in the same order; the number by which it is called from here on.
+  Result<std::uint32_t> add_table(const TableSpec& spec);
+  // All workers begin a generation (of the job's epoch) at this step. Returns once every server has answered.
+  Result<> begin(std::uint64_t generation, std::uint64_t step);
+
+  struct Lookup {
+    std::uint32_t table = 0;
+    std::span<const std::uint64_t> ids = {};
+    std::span<float> rows = {};  // ids.size() * width
+  };
+  // The rows as the step shall see them. Code::invalid_argument for ids that a table does not have.
+  Result<> pull(std::uint64_t step, std::span<const Lookup> lookups);
+
+  struct Gradient {
+    std::uint32_t table = 0;
+    float learning_rate = 0;
+    std::span<const std::uint64_t> ids = {};
+    std::span<const float> values = {};  // ids.size() * width; those of equal ids are added
+  };
+  // The gradients of the step that was pulled last; returns without waiting for the servers.
+  // Code::invalid_argument for numbers that are none.
+  Result<> push(std::span<const Gradient> gradients);
+  // Waits until every server has all pushes on its disk.
+  Result<> flush();
+
+  // Where a server is that was started again elsewhere.
+  void set_address(std::uint32_t server, const net::Address& address);
+  // Steps before this one are on every server's disk.
+  std::uint64_t kept() const;
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace muster::server

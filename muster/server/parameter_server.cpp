@@ -1,0 +1,360 @@
+#include "muster/server/parameter_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <list>
+#include <utility>
+
+#include "muster/server/log_sync.h"
+#include "muster/server/push_log.h"
+#include "muster/server/table_set.h"
+#include "muster/server/wire.h"
+
+namespace muster::server {
+namespace {
+
+// A push that is held until no worker can go back before it. What it says is in the log once it was applied,
+// and read again only where the rows go back.
+struct HeldPush {
+  mutable std::optional<Batch> batch = {};
+  net::FrameHeader header = {};
+  mutable PushLog::Place place = {};
+};
+
+struct WantedRows {
+  Batch batch = {};
+};
+
+}  // namespace
+
+class ParameterServer::Implementation {
+ public:
+  Implementation(net::Loop& loop, Options options)
+      : loop_(loop),
+        options_(std::move(options)),
+        machine_(options_.config),
+        tables_(options_.share, options_.config.worker_num, options_.config.staleness.has_value()) {}
+  ~Implementation() { alive_.reset(); }
+
+  Result<> open();
+  const net::Address& address() const { return listener_->address(); }
+  const std::optional<Error>& failure() const { return failure_; }
+  const TableSet& tables() const { return tables_; }
+
+ private:
+  struct Peer {
+    std::unique_ptr<net::Connection> connection;
+    std::optional<std::uint32_t> worker = {};
+  };
+  using PeerPlace = std::list<Peer>::iterator;
+
+  // ---- The log
+  Result<> open_log();
+  Result<> read_record(net::Frame frame, const PushLog::Place& place, Restored& restored);
+  Result<PushLog::Place> write_record(net::FrameHeader header, std::span<const std::byte> payload);
+
+  // ---- Connections
+  void accept(std::unique_ptr<net::Connection> connection);
+  void receive(PeerPlace peer, net::Frame frame);
+  Result<> hear(PeerPlace peer, net::Frame frame);
+  Result<> hear_hello(PeerPlace peer, const net::Frame& frame);
+  Result<> hear_table(const net::Frame& frame);
+  Result<> hear_batch(const Peer& peer, net::Frame frame);
+  void close(PeerPlace peer);
+  void send(std::uint32_t worker, FramePtr frame);
+  void send(std::uint32_t worker, FrameType type, std::uint64_t generation,
+            std::span<const std::byte> payload);
+
+  // ---- Actions
+  void do_all(const Actions& actions);
+  Result<> act(const Append& append);
+  Result<> act(const Apply& apply);
+  Result<> act(const Reset& reset);
+  Result<> act(const Answer& answer);
+  Result<> act(const Send& send);
+  Result<> load(const HeldPush& push) const;
+  void fail_with(const Error& error);
+
+  net::Loop& loop_;
+  Options options_;
+  ServerMachine machine_;
+  TableSet tables_;
+  std::optional<PushLog> log_;
+  std::uint64_t appended_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what the sync's thread posts
+  std::unique_ptr<LogSync> sync_;                               // ends before log_
+  std::list<Peer> peers_;
+  std::unique_ptr<net::ConnectionListener> listener_;
+  std::optional<Error> failure_;
+};
+
+Result<> ParameterServer::Implementation::open() {
+  if (!options_.log_path.empty()) MUSTER_TRY_VOID(open_log());
+  const net::ConnectionLimits limits{.payload_size_bytes = batch_limit_bytes,
+                                     .unsent_size_bytes = unsent_batches_limit_bytes};
+  MUSTER_TRY(listener_,
+             net::ConnectionListener::open(
+                 loop_, options_.address, limits,
+                 [this](std::unique_ptr<net::Connection> connection) { accept(std::move(connection)); },
+                 options_.security));
+  return {};
+}
+
+// ---- The log
+
+Result<> ParameterServer::Implementation::open_log() {
+  Restored restored;
+  MUSTER_TRY(PushLog log,
+             PushLog::open(options_.log_path, [&](net::Frame frame, const PushLog::Place& place) {
+               return read_record(std::move(frame), place, restored);
+             }));
+  log_ = std::move(log);
+  MUSTER_TRY(const Actions actions, machine_.restore(restored));
+  do_all(actions);
+  if (failure_) return fail(*failure_);
+  sync_ = std::make_unique<LogSync>(
+      *log_, [this, alive = std::weak_ptr<bool>(alive_), &loop = loop_](Result<std::uint64_t> kept) {
+        loop.post([this, alive, kept = std::move(kept)] {
+          if (alive.expired()) return;
+          if (!kept) return fail_with(kept.error());
+          do_all(machine_.log_kept(*kept));
+        });
+      });
+  return {};
+}
+
+Result<> ParameterServer::Implementation::read_record(net::Frame frame, const PushLog::Place& place,
+                                                      Restored& restored) {
+  if (frame.header.job_id != options_.job_id)
+    return fail(Code::refused,
+                fmt::format("the log of pushes '{}' is of another job: remove it, or give another path",
+                            options_.log_path));
+  switch (static_cast<FrameType>(frame.header.type)) {
+    case FrameType::table: {
+      MUSTER_TRY(const TableMessage table, decode_table(frame));
+      MUSTER_TRY([[maybe_unused]] const bool is_new, tables_.declare(table.table, table.spec));
+      return {};
+    }
+    case FrameType::generation: {
+      MUSTER_TRY(const Hello begun, decode_hello(frame));
+      restored.log.emplace_back(GenerationRecord{.generation = begun.generation, .begin = begun.begin});
+      return {};
+    }
+    case FrameType::push: {
+      MUSTER_TRY(const Batch batch, read_batch(std::move(frame.payload)));
+      restored.log.emplace_back(PushRecord{
+          .worker = batch.worker,
+          .step = frame.header.sequence,
+          .body = std::make_shared<HeldPush>(HeldPush{.batch = {}, .header = frame.header, .place = place})});
+      return {};
+    }
+    default:
+      return fail(Code::corrupt, fmt::format("the log of pushes '{}' has a record of type {:#06x}",
+                                             options_.log_path, frame.header.type));
+  }
+}
+
+Result<PushLog::Place> ParameterServer::Implementation::write_record(net::FrameHeader header,
+                                                                     std::span<const std::byte> payload) {
+  if (!log_) return PushLog::Place{};
+  header.payload_size_bytes = payload.size();
+  header.payload_checksum = net::payload_checksum(payload);
+  header.job_id = options_.job_id;
+  return log_->append(header, payload);
+}
+
+// ---- Connections
+
+void ParameterServer::Implementation::accept(std::unique_ptr<net::Connection> connection) {
+  const PeerPlace peer = peers_.insert(peers_.end(), Peer{std::move(connection)});
+  peer->connection->set_events(
+      {.received = [this, peer](net::Frame frame) { receive(peer, std::move(frame)); },
+       .closed = [this, peer](const Error&) { close(peer); }});
+}
+
+// A connection must not be destroyed while it tells of something.
+void ParameterServer::Implementation::close(PeerPlace peer) {
+  peer->worker.reset();
+  loop_.post([this, peer, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) peers_.erase(peer);
+  });
+}
+
+void ParameterServer::Implementation::receive(PeerPlace peer, net::Frame frame) {
+  if (failure_) return;
+  const net::FrameHeader header = frame.header;
+  const Result<> heard = hear(peer, std::move(frame));
+  if (heard) return;
+  log::warning(fmt::format("parameter server {}: {}", options_.share.server, heard.error().message));
+  if (!peer->worker) return peer->connection->finish();
+  send(*peer->worker, FrameType::refusal, header.epoch,
+       encode(Refusal{.generation = header.epoch, .reason = heard.error().message}));
+}
+
+Result<> ParameterServer::Implementation::hear(PeerPlace peer, net::Frame frame) {
+  const auto type = static_cast<FrameType>(frame.header.type);
+  if (frame.header.job_id != options_.job_id)
+    return fail(Code::refused,
+                "a process of another job has connected: its MS_SCHED_HOST or port is another job's");
+  if (type == FrameType::hello) return hear_hello(peer, frame);
+  if (!peer->worker) return fail(Code::refused, "a connection did not begin with a hello");
+  if (type == FrameType::table) return hear_table(frame);
+  if (type == FrameType::pull || type == FrameType::push) return hear_batch(*peer, std::move(frame));
+  return fail(Code::corrupt, fmt::format("a worker has sent a frame of type {:#06x}", frame.header.type));
+}
+
+Result<> ParameterServer::Implementation::hear_hello(PeerPlace peer, const net::Frame& frame) {
+  MUSTER_TRY(const Hello hello, decode_hello(frame));
+  for (Peer& other : peers_)  // its earlier connection, whose end we have not heard of yet
+    if (other.worker == hello.worker) other.worker.reset();
+  peer->worker = hello.worker;
+  peer->connection->admit();
+  do_all(machine_.receive(hello));
+  return {};
+}
+
+Result<> ParameterServer::Implementation::hear_table(const net::Frame& frame) {
+  MUSTER_TRY(const TableMessage table, decode_table(frame));
+  MUSTER_TRY(const bool is_new, tables_.declare(table.table, table.spec));
+  if (!is_new) return {};
+  if (const auto written = write_record(frame.header, frame.payload); !written) fail_with(written.error());
+  return {};
+}
+
+Result<> ParameterServer::Implementation::hear_batch(const Peer& peer, net::Frame frame) {
+  const net::FrameHeader header = frame.header;
+  MUSTER_TRY(Batch batch, read_batch(std::move(frame.payload)));
+  if (batch.worker != *peer.worker)
+    return fail(Code::corrupt,
+                fmt::format("worker {} has sent a batch of worker {}", *peer.worker, batch.worker));
+  if (static_cast<FrameType>(header.type) == FrameType::pull) {
+    MUSTER_TRY_VOID(tables_.check_pull(batch));
+    do_all(machine_.receive(Pull{.worker = batch.worker,
+                                 .generation = header.epoch,
+                                 .step = header.sequence,
+                                 .body = std::make_shared<WantedRows>(WantedRows{std::move(batch)})}));
+    return {};
+  }
+  MUSTER_TRY_VOID(tables_.check_push(batch));
+  const std::uint32_t worker = batch.worker;
+  do_all(machine_.receive(Push{.worker = worker,
+                               .generation = header.epoch,
+                               .step = header.sequence,
+                               .body = std::make_shared<HeldPush>(HeldPush{std::move(batch), header})}));
+  return {};
+}
+
+void ParameterServer::Implementation::send(std::uint32_t worker, FramePtr frame) {
+  const auto peer =
+      std::find_if(peers_.begin(), peers_.end(), [&](const Peer& each) { return each.worker == worker; });
+  if (peer != peers_.end()) peer->connection->send(std::move(frame));
+}
+
+void ParameterServer::Implementation::send(std::uint32_t worker, FrameType type, std::uint64_t generation,
+                                           std::span<const std::byte> payload) {
+  send(worker, std::make_shared<const std::vector<std::byte>>(net::encode_frame(
+                   {.type = static_cast<std::uint16_t>(type), .epoch = generation, .job_id = options_.job_id},
+                   payload)));
+}
+
+// ---- Actions
+
+void ParameterServer::Implementation::do_all(const Actions& actions) {
+  const std::uint64_t before = appended_;
+  for (const Action& action : actions) {
+    const Result<> done = std::visit([this](const auto& each) { return act(each); }, action);
+    if (!done) return fail_with(done.error());
+  }
+  if (appended_ == before) return;
+  if (sync_ != nullptr)
+    sync_->want(appended_);
+  else
+    do_all(machine_.log_kept(appended_));  // nothing is ever kept better than now
+}
+
+Result<> ParameterServer::Implementation::act(const Append& append) {
+  ++appended_;
+  if (const auto* begun = std::get_if<GenerationRecord>(&append.record)) {
+    MUSTER_TRY([[maybe_unused]] const auto place,
+               write_record({.type = static_cast<std::uint16_t>(FrameType::generation)},
+                            encode(Hello{.generation = begun->generation, .begin = begun->begin})));
+    return {};
+  }
+  const auto& push = *static_cast<const HeldPush*>(std::get<PushRecord>(append.record).body.get());
+  if (!log_) return {};
+  MUSTER_TRY(push.place, log_->append(push.header, push.batch->payload));
+  return {};
+}
+
+Result<> ParameterServer::Implementation::load(const HeldPush& push) const {
+  if (push.batch) return {};
+  MUSTER_CHECK(log_.has_value(), "a push was applied again without a log");
+  MUSTER_TRY(auto payload, log_->read(push.place));
+  MUSTER_TRY(push.batch, read_batch(std::move(payload)));
+  return {};
+}
+
+Result<> ParameterServer::Implementation::act(const Apply& apply) {
+  std::vector<const Batch*> batches;
+  for (const Body& body : apply.bodies) {
+    const auto& push = *static_cast<const HeldPush*>(body.get());
+    MUSTER_TRY_VOID(load(push));
+    batches.push_back(&*push.batch);
+  }
+  MUSTER_TRY_VOID(tables_.apply(apply.step, batches));
+  for (const Body& body : apply.bodies) static_cast<const HeldPush*>(body.get())->batch.reset();
+  return {};
+}
+
+Result<> ParameterServer::Implementation::act(const Reset&) {
+  if (!log_)
+    return fail(Code::not_provided,
+                "workers go back to an earlier step, which parameter servers without a log cannot");
+  return tables_.reset();
+}
+
+Result<> ParameterServer::Implementation::act(const Answer& answer) {
+  const Batch& wanted = static_cast<const WantedRows*>(answer.pull.body.get())->batch;
+  MUSTER_TRY(auto frame, tables_.read(wanted, answer.applied));
+  send(answer.pull.worker,
+       finish_batch(std::move(frame), {.type = static_cast<std::uint16_t>(FrameType::rows),
+                                       .epoch = answer.pull.generation,
+                                       .job_id = options_.job_id,
+                                       .sequence = answer.pull.step}));
+  return {};
+}
+
+Result<> ParameterServer::Implementation::act(const Send& message) {
+  if (const auto* taken = std::get_if<Taken>(&message.message))
+    send(message.worker, FrameType::taken, taken->generation, encode(*taken));
+  else if (const auto* refusal = std::get_if<Refusal>(&message.message))
+    send(message.worker, FrameType::refusal, refusal->generation, encode(*refusal));
+  return {};
+}
+
+void ParameterServer::Implementation::fail_with(const Error& error) {
+  if (failure_) return;
+  failure_ = error;
+  log::error(fmt::format("parameter server {}: {}", options_.share.server, error.message));
+  loop_.stop();
+}
+
+ParameterServer::ParameterServer(std::unique_ptr<Implementation> implementation)
+    : implementation_(std::move(implementation)) {}
+ParameterServer::~ParameterServer() = default;
+
+Result<std::unique_ptr<ParameterServer>> ParameterServer::open(net::Loop& loop, Options options) {
+  auto implementation = std::make_unique<Implementation>(loop, std::move(options));
+  MUSTER_TRY_VOID(implementation->open());
+  return std::unique_ptr<ParameterServer>(new ParameterServer(std::move(implementation)));
+}
+
+const net::Address& ParameterServer::address() const { return implementation_->address(); }
+const std::optional<Error>& ParameterServer::failure() const { return implementation_->failure(); }
+std::size_t ParameterServer::rows(std::uint32_t table) const {
+  const Table* const found = implementation_->tables().table(table);
+  return found == nullptr ? 0 : found->rows();
+}
+
+}  // namespace muster::server

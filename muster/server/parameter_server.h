@@ -1,0 +1,47 @@
+// Parameter server: a process of the role MS_PSERVER: connections of workers, its rows, and the log of what
+// they have pushed.
+//
+// It lives on a loop, on whose thread all of it runs but for one thread that brings the log to the disk.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "muster/net/net.h"
+#include "muster/server/server_machine.h"
+#include "muster/server/sharding.h"
+
+namespace muster::server {
+
+class ParameterServer {
+ public:
+  struct Options {
+    net::Address address = {.ip = "127.0.0.1", .port = 0};
+    std::uint64_t job_id = 0;
+    Share share = {};
+    ServerConfig config = {};
+    // The file of the log. Empty: none; then the server's death loses its rows, and workers cannot go back.
+    std::string log_path = {};
+    net::ListenerSecurity security = {};
+  };
+  // The loop is borrowed. Where the log is there already, the server has its rows when this returns.
+  static Result<std::unique_ptr<ParameterServer>> open(net::Loop& loop, Options options);
+  ~ParameterServer();
+  ParameterServer(const ParameterServer&) = delete;
+  ParameterServer& operator=(const ParameterServer&) = delete;
+
+  const net::Address& address() const;
+  // Why it serves no more (its disk or its memory is full); the loop is stopped then.
+  const std::optional<Error>& failure() const;
+  // Rows that are kept of a table, by the number that workers gave it; for tests and the status.
+  std::size_t rows(std::uint32_t table) const;
+
+ private:
+  class Implementation;
+  explicit ParameterServer(std::unique_ptr<Implementation> implementation);
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace muster::server

@@ -1,0 +1,96 @@
+#include "muster/server/table_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "muster/server/gradient_sum.h"
+
+namespace muster::server {
+namespace {
+
+// Steps between two looks for rows that leave: each reads something of every row.
+constexpr std::uint64_t evicted_every = 64;
+
+bool ascend(std::span<const std::uint64_t> ids) {
+  return std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end();
+}
+
+}  // namespace
+
+Result<bool> TableSet::declare(std::uint32_t index, const TableSpec& spec) {
+  if (const Table* known = table(index)) {
+    if (known->spec() == spec) return false;
+    return fail(
+        Code::invalid_argument,
+        fmt::format(
+            "table {} differs between workers: '{}' with {} rows of {} numbers, and '{}' with {} rows of "
+            "{} numbers, or their rules differ: all workers must make the same network",
+            index, known->spec().name, known->spec().rows, known->spec().width, printable(spec.name),
+            spec.rows, spec.width));
+  }
+  MUSTER_TRY(Table made, Table::make(spec, share_));
+  tables_.resize(std::max<std::size_t>(tables_.size(), index + 1));
+  tables_[index] = std::move(made);
+  return true;
+}
+
+Result<> TableSet::check(const Batch& batch, bool has_values) const {
+  for (const TablePart& part : batch.parts) {
+    const Table* const known = table(part.table);
+    if (known == nullptr)
+      return fail(Code::invalid_argument, fmt::format("no worker has told of table {} yet", part.table));
+    if (part.values.size() != (has_values ? part.ids.size() * known->spec().width : 0))
+      return fail(Code::corrupt, fmt::format("table '{}': {} rows come with {} numbers", known->spec().name,
+                                             part.ids.size(), part.values.size()));
+    if (!ascend(part.ids))
+      return fail(Code::corrupt,
+                  fmt::format("table '{}': the ids of a batch do not ascend", known->spec().name));
+    if (!part.ids.empty()) MUSTER_TRY_VOID(known->check_range(part.ids.front(), part.ids.back()));
+  }
+  return {};
+}
+
+Result<> TableSet::check_pull(const Batch& batch) const { return check(batch, false); }
+Result<> TableSet::check_push(const Batch& batch) const { return check(batch, true); }
+
+Result<std::vector<std::byte>> TableSet::read(const Batch& pull, std::uint64_t applied) const {
+  BatchWriter out(pull.worker, applied);
+  for (const TablePart& part : pull.parts) {
+    const Table& from = *table(part.table);
+    const auto places = out.add(part.table, 0, {.values = part.ids.size() * from.spec().width});
+    MUSTER_TRY_VOID(from.read(part.ids, places.values));
+  }
+  return out.take();
+}
+
+Result<> TableSet::apply(std::uint64_t step, std::span<const Batch* const> pushes) {
+  for (std::uint32_t index = 0; index < tables_.size(); ++index) {
+    std::vector<TablePart> parts;
+    for (const Batch* push : pushes)
+      for (const TablePart& part : push->parts)
+        if (part.table == index) parts.push_back(part);
+    if (!parts.empty()) MUSTER_TRY_VOID(apply_to(*tables_[index], step, parts));
+    if (tables_[index] && (step + 1) % evicted_every == 0) tables_[index]->evict(step + 1);
+  }
+  return {};
+}
+
+Result<> TableSet::apply_to(Table& table, std::uint64_t step, std::span<const TablePart> parts) {
+  const UpdateStep update{.learning_rate = parts[0].learning_rate, .steps = step};
+  if (parts.size() == 1 && (worker_num_ == 1 || !takes_means_))
+    return table.update(parts[0].ids, parts[0].values, update);
+  GradientSum sum(parts, table.spec().width);
+  if (takes_means_) sum.divide_by(static_cast<float>(worker_num_));
+  return table.update(sum.ids(), sum.values(), update);
+}
+
+Result<> TableSet::reset() {
+  for (auto& each : tables_) {
+    if (!each) continue;
+    MUSTER_TRY(each, Table::make(each->spec(), share_));
+  }
+  return {};
+}
+
+}  // namespace muster::server

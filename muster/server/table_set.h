@@ -1,0 +1,45 @@
+// Table set: the tables of one parameter server, and what batches ask of them. Private to server.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "muster/server/table.h"
+#include "muster/server/wire.h"
+
+namespace muster::server {
+
+class TableSet {
+ public:
+  TableSet(Share share, std::uint32_t worker_num, bool takes_means)
+      : share_(share), worker_num_(worker_num), takes_means_(takes_means) {}
+
+  // Whether the table is new. An error where another worker has said something else about it.
+  Result<bool> declare(std::uint32_t table, const TableSpec& spec);
+  // Whether a batch asks for rows that are here, and no more; a push's ids ascend.
+  Result<> check_pull(const Batch& batch) const;
+  Result<> check_push(const Batch& batch) const;
+  // The rows that a checked pull asks for.
+  Result<std::vector<std::byte>> read(const Batch& pull, std::uint64_t applied) const;
+  // One update with the checked pushes of a step, in the order of ranks.
+  Result<> apply(std::uint64_t step, std::span<const Batch* const> pushes);
+  // All rows as they were before any update.
+  Result<> reset();
+
+  const Table* table(std::uint32_t index) const {
+    return index < tables_.size() && tables_[index] ? &*tables_[index] : nullptr;
+  }
+
+ private:
+  Result<> check(const Batch& batch, bool has_values) const;
+  Result<> apply_to(Table& table, std::uint64_t step, std::span<const TablePart> parts);
+
+  Share share_;
+  std::uint32_t worker_num_;
+  bool takes_means_;
+  std::vector<std::optional<Table>> tables_;
+};
+
+}  // namespace muster::server

@@ -1,0 +1,218 @@
+#include "muster/server/wire.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <utility>
+
+namespace muster::server {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "batches are read where they lie");
+
+constexpr std::size_t batch_header_bytes = 16;
+constexpr std::size_t part_header_bytes = 16;
+constexpr std::size_t reason_limit_bytes = 4096;
+
+std::size_t rounded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+
+tl::unexpected<Error> bad_batch(std::string_view what) {
+  return fail(Code::corrupt, fmt::format("a batch of a parameter server: {}", what));
+}
+
+void write_real(net::ByteWriter& out, double value) { out.number(std::bit_cast<std::uint64_t>(value)); }
+double read_real(net::ByteReader& in) { return std::bit_cast<double>(in.number<std::uint64_t>()); }
+
+// A number of an enumeration; one that there is not makes the message corrupt.
+template <class Enum>
+Enum read_choice(net::ByteReader& in, Enum last, bool& is_known) {
+  const auto value = in.number<std::uint8_t>();
+  is_known = is_known && value <= static_cast<std::uint8_t>(last);
+  return static_cast<Enum>(value);
+}
+
+template <class Settings, class Each>
+void for_reals(Settings& rule, const Each& each) {
+  for (auto* real : {&rule.weight_decay, &rule.loss_scale, &rule.momentum, &rule.dampening, &rule.beta1,
+                     &rule.beta2, &rule.eps, &rule.initial, &rule.power, &rule.l1, &rule.l2})
+    each(*real);
+}
+
+void write_rule(net::ByteWriter& out, const RuleSettings& rule) {
+  out.number(static_cast<std::uint8_t>(rule.kind));
+  out.number(static_cast<std::uint8_t>(rule.nesterov | rule.amsgrad << 1 | rule.accumulate << 2));
+  for_reals(rule, [&](const double& real) { write_real(out, real); });
+}
+
+RuleSettings read_rule(net::ByteReader& in, bool& is_known) {
+  RuleSettings rule;
+  rule.kind = read_choice(in, last_rule_kind, is_known);
+  const auto flags = in.number<std::uint8_t>();
+  rule.nesterov = (flags & 1) != 0;
+  rule.amsgrad = (flags & 2) != 0;
+  rule.accumulate = (flags & 4) != 0;
+  for_reals(rule, [&](double& real) { real = read_real(in); });
+  return rule;
+}
+
+}  // namespace
+
+BatchWriter::BatchWriter(std::uint32_t worker, std::uint64_t applied)
+    : frame_(net::frame_header_size_bytes + batch_header_bytes) {
+  std::byte* const header = frame_.data() + net::frame_header_size_bytes;
+  net::store_little(header, worker);
+  net::store_little(header + 8, applied);
+}
+
+BatchWriter::Places BatchWriter::add(std::uint32_t table, float learning_rate, Sizes sizes) {
+  const std::size_t at = frame_.size();
+  const std::size_t ids_bytes = sizes.ids * sizeof(std::uint64_t);
+  frame_.resize(at + part_header_bytes + ids_bytes + rounded(sizes.values * sizeof(float)));
+  std::byte* const part = frame_.data() + at;
+  net::store_little(part, table);
+  net::store_little(part + 4, std::bit_cast<std::uint32_t>(learning_rate));
+  net::store_little(part + 8, static_cast<std::uint32_t>(sizes.ids));
+  net::store_little(part + 12, static_cast<std::uint32_t>(sizes.values));
+  std::byte* const parts = frame_.data() + net::frame_header_size_bytes + 4;
+  net::store_little(parts, net::load_little<std::uint32_t>(parts) + 1);
+  std::byte* const ids = part + part_header_bytes;
+  return {.ids = {reinterpret_cast<std::uint64_t*>(ids), sizes.ids},
+          .values = {reinterpret_cast<float*>(ids + ids_bytes), sizes.values}};
+}
+
+FramePtr finish_batch(std::vector<std::byte> frame, const net::FrameHeader& header) {
+  net::FrameHeader whole = header;
+  const auto payload = std::span(frame).subspan(net::frame_header_size_bytes);
+  whole.payload_size_bytes = payload.size();
+  whole.payload_checksum = net::payload_checksum(payload);
+  const net::FrameHeaderBytes bytes = net::encode_header(whole);
+  std::memcpy(frame.data(), bytes.data(), bytes.size());
+  return std::make_shared<const std::vector<std::byte>>(std::move(frame));
+}
+
+Result<Batch> read_batch(std::vector<std::byte> payload) {
+  Batch batch{.payload = std::move(payload)};
+  std::span<const std::byte> rest = batch.payload;
+  if (rest.size() < batch_header_bytes) return bad_batch("it has no header");
+  batch.worker = net::load_little<std::uint32_t>(rest.data());
+  const auto parts = net::load_little<std::uint32_t>(rest.data() + 4);
+  batch.applied = net::load_little<std::uint64_t>(rest.data() + 8);
+  if (parts > tables_max) return bad_batch("it has too many parts");
+  rest = rest.subspan(batch_header_bytes);
+  for (std::uint32_t i = 0; i < parts; ++i) {
+    if (rest.size() < part_header_bytes) return bad_batch("it ends within a part");
+    TablePart part{.table = net::load_little<std::uint32_t>(rest.data()),
+                   .learning_rate = std::bit_cast<float>(net::load_little<std::uint32_t>(rest.data() + 4))};
+    const std::size_t ids = net::load_little<std::uint32_t>(rest.data() + 8);
+    const std::size_t values = net::load_little<std::uint32_t>(rest.data() + 12);
+    rest = rest.subspan(part_header_bytes);
+    const std::size_t ids_bytes = ids * sizeof(std::uint64_t), values_bytes = rounded(values * sizeof(float));
+    if (rest.size() < ids_bytes + values_bytes) return bad_batch("it ends within a part");
+    part.ids = {reinterpret_cast<const std::uint64_t*>(rest.data()), ids};
+    part.values = {reinterpret_cast<const float*>(rest.data() + ids_bytes), values};
+    rest = rest.subspan(ids_bytes + values_bytes);
+    batch.parts.push_back(part);
+  }
+  if (!rest.empty()) return bad_batch("bytes follow its last part");
+  return batch;
+}
+
+std::vector<std::byte> encode(const Hello& hello) {
+  net::ByteWriter out;
+  out.number(hello.worker);
+  out.number(hello.generation);
+  out.number(hello.begin);
+  return out.take();
+}
+
+Result<Hello> decode_hello(const net::Frame& frame) {
+  net::ByteReader in(frame.payload);
+  Hello hello;
+  hello.worker = in.number<std::uint32_t>();
+  hello.generation = in.number<std::uint64_t>();
+  hello.begin = in.number<std::uint64_t>();
+  MUSTER_TRY_VOID(in.finish("a hello to a parameter server"));
+  return hello;
+}
+
+std::vector<std::byte> encode(const TableMessage& table) {
+  const TableSpec& spec = table.spec;
+  net::ByteWriter out;
+  out.number(table.worker);
+  out.number(table.table);
+  out.text(spec.name);
+  out.number(static_cast<std::uint8_t>(spec.sharding));
+  out.number(spec.home);
+  out.number(spec.rows);
+  out.number(spec.width);
+  out.number(spec.seed);
+  out.number(static_cast<std::uint8_t>(spec.dtype));
+  out.number(static_cast<std::uint8_t>(spec.first_value.kind));
+  write_real(out, spec.first_value.scale);
+  write_real(out, spec.first_value.mean);
+  write_rule(out, spec.rule);
+  out.number(spec.eviction.age_max);
+  out.number(spec.eviction.rows_max);
+  return out.take();
+}
+
+Result<TableMessage> decode_table(const net::Frame& frame) {
+  net::ByteReader in(frame.payload);
+  TableMessage table;
+  TableSpec& spec = table.spec;
+  bool is_known = true;
+  table.worker = in.number<std::uint32_t>();
+  table.table = in.number<std::uint32_t>();
+  spec.name = in.text(table_name_max);
+  spec.sharding = read_choice(in, last_sharding, is_known);
+  spec.home = in.number<std::uint32_t>();
+  spec.rows = in.number<std::uint64_t>();
+  spec.width = in.number<std::uint32_t>();
+  spec.seed = in.number<std::uint64_t>();
+  spec.dtype = read_choice(in, DType::uint64, is_known);
+  spec.first_value.kind = read_choice(in, last_first_value, is_known);
+  spec.first_value.scale = read_real(in);
+  spec.first_value.mean = read_real(in);
+  spec.rule = read_rule(in, is_known);
+  spec.eviction.age_max = in.number<std::uint64_t>();
+  spec.eviction.rows_max = in.number<std::uint64_t>();
+  MUSTER_TRY_VOID(in.finish("a table of a parameter server"));
+  if (!is_known || table.table >= tables_max)
+    return fail(Code::corrupt, fmt::format("table '{}' of a parameter server has a setting that there is not",
+                                           printable(spec.name)));
+  return table;
+}
+
+std::vector<std::byte> encode(const Taken& taken) {
+  net::ByteWriter out;
+  out.number(taken.next);
+  out.number(taken.kept);
+  out.number(static_cast<std::uint8_t>(taken.is_welcome));
+  return out.take();
+}
+
+Result<Taken> decode_taken(const net::Frame& frame) {
+  net::ByteReader in(frame.payload);
+  Taken taken{.generation = frame.header.epoch};
+  taken.next = in.number<std::uint64_t>();
+  taken.kept = in.number<std::uint64_t>();
+  taken.is_welcome = in.number<std::uint8_t>() != 0;
+  MUSTER_TRY_VOID(in.finish("an answer of a parameter server"));
+  return taken;
+}
+
+std::vector<std::byte> encode(const Refusal& refusal) {
+  net::ByteWriter out;
+  out.text(refusal.reason.substr(0, reason_limit_bytes));
+  return out.take();
+}
+
+Result<Refusal> decode_refusal(const net::Frame& frame) {
+  net::ByteReader in(frame.payload);
+  Refusal refusal{.generation = frame.header.epoch, .reason = in.text(reason_limit_bytes)};
+  MUSTER_TRY_VOID(in.finish("a refusal of a parameter server"));
+  return refusal;
+}
+
+}  // namespace muster::server

@@ -1,0 +1,93 @@
+// Frames between workers and parameter servers. Byte by byte: docs/formats/parameter-server.md. Private to
+// server.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "muster/net/net.h"
+#include "muster/server/protocol.h"
+#include "muster/server/table_spec.h"
+
+namespace muster::server {
+
+enum class FrameType : std::uint16_t {
+  hello = 0x0301,
+  table = 0x0302,
+  pull = 0x0303,
+  push = 0x0304,
+  taken = 0x0305,
+  rows = 0x0306,
+  refusal = 0x0307,
+  generation = 0x0308,  // of a log alone
+};
+
+inline constexpr std::uint64_t batch_limit_bytes = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t unsent_batches_limit_bytes = 4 * batch_limit_bytes;
+inline constexpr std::size_t tables_max = 4096;
+
+using FramePtr = std::shared_ptr<const std::vector<std::byte>>;
+
+// ---- Batches: what is asked of several tables, or comes of it.
+
+struct TablePart {
+  std::uint32_t table = 0;
+  float learning_rate = 0;  // of pushes
+  std::span<const std::uint64_t> ids = {};
+  std::span<const float> values = {};
+};
+
+// A batch that is built where it is sent from.
+class BatchWriter {
+ public:
+  BatchWriter(std::uint32_t worker, std::uint64_t applied);
+
+  struct Places {
+    std::span<std::uint64_t> ids;
+    std::span<float> values;
+  };
+  struct Sizes {
+    std::size_t ids = 0;
+    std::size_t values = 0;
+  };
+  // A part to be filled in before the next one is added.
+  Places add(std::uint32_t table, float learning_rate, Sizes sizes);
+  // A whole frame but for its header.
+  std::vector<std::byte> take() { return std::move(frame_); }
+
+ private:
+  std::vector<std::byte> frame_;
+};
+
+// Writes the header in front of what BatchWriter made.
+FramePtr finish_batch(std::vector<std::byte> frame, const net::FrameHeader& header);
+
+// A batch that has come, which owns its bytes.
+struct Batch {
+  std::vector<std::byte> payload = {};
+  std::uint32_t worker = 0;
+  std::uint64_t applied = 0;
+  std::vector<TablePart> parts = {};  // in payload
+};
+Result<Batch> read_batch(std::vector<std::byte> payload);
+
+// ---- Small messages
+
+struct TableMessage {
+  std::uint32_t worker = 0;
+  std::uint32_t table = 0;
+  TableSpec spec = {};
+};
+
+std::vector<std::byte> encode(const Hello& hello);
+std::vector<std::byte> encode(const TableMessage& table);
+std::vector<std::byte> encode(const Taken& taken);
+std::vector<std::byte> encode(const Refusal& refusal);
+Result<Hello> decode_hello(const net::Frame& frame);
+Result<TableMessage> decode_table(const net::Frame& frame);
+Result<Taken> decode_taken(const net::Frame& frame);
+Result<Refusal> decode_refusal(const net::Frame& frame);
+
+}  // namespace muster::server

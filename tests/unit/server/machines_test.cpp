@@ -1,0 +1,151 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "muster/server/server_machine.h"
+#include "muster/server/worker_machine.h"
+#include "tests/unit/base/mentions.h"
+
+// What the simulation (tests/sim/server) does not say by name.
+namespace muster::server {
+namespace {
+namespace machines_test {
+
+using ::testing::ElementsAre;
+
+Body body() { return std::make_shared<int>(1); }
+
+Hello hello(std::uint32_t worker, std::uint64_t generation = 1, std::uint64_t begin = 0) {
+  return {.worker = worker, .generation = generation, .begin = begin};
+}
+Push push(std::uint32_t worker, std::uint64_t step, std::uint64_t generation = 1) {
+  return {.worker = worker, .generation = generation, .step = step, .body = body()};
+}
+Pull pull(std::uint32_t worker, std::uint64_t step, std::uint64_t generation = 1) {
+  return {.worker = worker, .generation = generation, .step = step, .body = body()};
+}
+
+template <class Kind>
+std::size_t count(const Actions& actions) {
+  return static_cast<std::size_t>(std::count_if(actions.begin(), actions.end(), [](const Action& action) {
+    return std::holds_alternative<Kind>(action);
+  }));
+}
+
+std::string refusal(const Actions& actions) {
+  for (const Action& action : actions)
+    if (const auto* send = std::get_if<Send>(&action))
+      if (const auto* found = std::get_if<Refusal>(&send->message)) return found->reason;
+  return "";
+}
+
+ServerMachine server_of(std::uint32_t workers, Staleness staleness) {
+  ServerMachine server({.worker_num = workers, .staleness = staleness});
+  for (std::uint32_t worker = 0; worker < workers; ++worker) server.receive(hello(worker));
+  return server;
+}
+
+TEST(ServerMachine, AppliesAStepWhenAllWorkersHavePushedIt) {
+  ServerMachine server = server_of(2, 0);
+  EXPECT_EQ(count<Apply>(server.receive(push(1, 0))), 0U);
+  const Actions actions = server.receive(push(0, 0));
+  ASSERT_EQ(count<Apply>(actions), 1U);
+  EXPECT_EQ(server.applied(), 1U);
+  // What is taken is in the log before it is applied.
+  EXPECT_TRUE(std::holds_alternative<Append>(actions[0]));
+}
+
+TEST(ServerMachine, LetsAPullWaitForTheStepsThatItMustSee) {
+  ServerMachine server = server_of(2, 1);
+  EXPECT_EQ(count<Answer>(server.receive(pull(0, 1))), 1U);  // one step behind is allowed
+  server.receive(push(0, 0));
+  server.receive(push(0, 1));
+  EXPECT_EQ(count<Answer>(server.receive(pull(0, 2))), 0U);
+  EXPECT_EQ(count<Answer>(server.receive(push(1, 0))), 1U);
+}
+
+TEST(ServerMachine, NeverWaitsWithoutABound) {
+  ServerMachine server = server_of(2, std::nullopt);
+  EXPECT_EQ(count<Apply>(server.receive(push(0, 0))), 1U);
+  EXPECT_EQ(count<Answer>(server.receive(pull(0, 7))), 1U);
+}
+
+TEST(ServerMachine, RefusesAnOlderGeneration) {
+  ServerMachine server = server_of(2, 0);
+  server.receive(hello(0, 2, 0));
+  EXPECT_THAT(refusal(server.receive(push(1, 0, 1))), Mentions("generation 1", "generation 2"));
+  EXPECT_THAT(refusal(server.receive(hello(1, 2, 5))), Mentions("begins at step 0", "worker 1", "step 5"));
+  EXPECT_THAT(refusal(server.receive(hello(9))), Mentions("worker 9", "MS_WORKER_NUM"));
+}
+
+TEST(ServerMachine, GoesBackToTheStepOfANewGeneration) {
+  ServerMachine server = server_of(1, 0);
+  server.receive(push(0, 0));
+  server.receive(push(0, 1));
+  const Actions actions = server.receive(hello(0, 2, 1));
+  EXPECT_EQ(count<Reset>(actions), 1U);
+  EXPECT_EQ(count<Apply>(actions), 1U);  // step 0 again
+  EXPECT_EQ(server.next(0), 1U);
+  EXPECT_EQ(count<Reset>(server.receive(hello(0, 3, 1))), 0U);  // it is there already
+}
+
+TEST(ServerMachine, GoesNotBackBehindItsBase) {
+  ServerMachine server = server_of(1, 0);
+  server.receive(push(0, 0));
+  server.receive(push(0, 1));
+  EXPECT_EQ(server.pushes_before(2).size(), 2U);
+  server.base_moved(2);
+  EXPECT_THAT(refusal(server.receive(hello(0, 2, 1))), Mentions("back to step 1", "step 2"));
+}
+
+TEST(ServerMachine, LimitsThePullsThatWait) {
+  ServerMachine server = server_of(2, 0);
+  for (std::uint64_t step = 1; step <= 8; ++step) EXPECT_EQ(refusal(server.receive(pull(0, step))), "");
+  EXPECT_THAT(refusal(server.receive(pull(0, 9))), Mentions("worker 0", "8 pulls"));
+}
+
+TEST(ServerMachine, SaysThatItsLogContradictsItself) {
+  ServerMachine server({.worker_num = 1});
+  EXPECT_THAT(server.restore({.log = {PushRecord{.worker = 0, .step = 1, .body = body()}}}).error().message,
+              Mentions("step 1", "worker 0"));
+}
+
+TEST(WorkerMachine, KeepsPushesUntilTheyAreOnTheDisk) {
+  WorkerMachine worker({.worker = 0, .server_num = 1});
+  worker.begin(1, 0);
+  worker.receive(0, Taken{.generation = 1, .next = 0, .kept = 0, .is_welcome = true});
+  worker.push({body()});
+  worker.push({body()});
+  EXPECT_EQ(worker.held(), 2U);
+  worker.receive(0, Taken{.generation = 1, .next = 2, .kept = 1});
+  EXPECT_EQ(worker.held(), 1U);
+  EXPECT_EQ(worker.kept(), 1U);
+  worker.retry(0);
+  const auto again = worker.receive(0, Taken{.generation = 1, .next = 1, .kept = 1, .is_welcome = true});
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(std::get<Push>(again[0].message).step, 1U);
+}
+
+TEST(WorkerMachine, SaysThatNobodyHasWhatAServerLacks) {
+  WorkerMachine worker({.worker = 2, .server_num = 1});
+  worker.begin(4, 7);
+  worker.receive(0, Taken{.generation = 4, .next = 6, .kept = 6, .is_welcome = true});
+  ASSERT_TRUE(worker.failure());
+  EXPECT_EQ(worker.failure()->code, Code::peer_lost);
+  EXPECT_THAT(worker.failure()->message, Mentions("server 0", "step 6", "worker 2"));
+}
+
+TEST(WorkerMachine, DoesNotHearWhatIsSaidToAnEarlierGeneration) {
+  WorkerMachine worker({.worker = 0, .server_num = 1});
+  worker.begin(2, 0);
+  worker.receive(0, Refusal{.generation = 1, .reason = "it has ended"});
+  EXPECT_FALSE(worker.failure());
+  worker.receive(0, Refusal{.generation = 2, .reason = "it has ended"});
+  EXPECT_TRUE(worker.failure());
+}
+
+}  // namespace machines_test
+}  // namespace
+}  // namespace muster::server

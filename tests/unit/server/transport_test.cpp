@@ -1,0 +1,319 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <thread>
+
+#include "muster/server/parameter_client.h"
+#include "muster/server/table.h"
+#include "tests/unit/base/mentions.h"
+#include "tests/unit/server/servers.h"
+
+namespace muster::server {
+namespace {
+namespace transport_test {
+
+using namespace std::chrono_literals;
+using Ids = std::vector<std::uint64_t>;
+
+constexpr std::uint32_t width = 3;
+constexpr std::uint64_t vocabulary = 50;
+constexpr std::size_t batch = 40;
+
+TableSpec adam_table(Sharding sharding = Sharding::ranges) {
+  return {.name = "embedding",
+          .sharding = sharding,
+          .rows = sharding == Sharding::hash ? 0 : vocabulary,
+          .width = width,
+          .seed = 5,
+          .rule = {.kind = RuleKind::adam}};
+}
+
+ParameterServer::Options options_of(Share share, ServerConfig config) {
+  return {.job_id = 9, .share = share, .config = config};
+}
+
+std::vector<RunningServer> servers_of(std::uint32_t servers, ServerConfig config) {
+  std::vector<RunningServer> made;
+  for (std::uint32_t i = 0; i < servers; ++i)
+    made.emplace_back(options_of({.server = i, .servers = servers}, config));
+  return made;
+}
+
+std::vector<net::Address> addresses_of(const std::vector<RunningServer>& servers) {
+  std::vector<net::Address> addresses;
+  for (const RunningServer& server : servers) addresses.push_back(server.address());
+  return addresses;
+}
+
+// A worker's script: looks rows up, and pushes a gradient that depends on them, for as many steps.
+class Worker {
+ public:
+  Worker(std::uint32_t worker, std::vector<net::Address> servers, Duration timeout = 20s)
+      : worker_(worker),
+        client_({.worker = worker, .servers = std::move(servers), .job_id = 9, .timeout = timeout}) {}
+
+  ParameterClient& client() { return client_; }
+  void begin(const TableSpec& spec, std::uint64_t generation = 1, std::uint64_t step = 0) {
+    ASSERT_TRUE(client_.add_table(spec));
+    const Result<> begun = client_.begin(generation, step);
+    ASSERT_TRUE(begun) << begun.error().message;
+  }
+  void train(
+      std::uint64_t from, std::uint64_t to, const std::function<void()>& before_push = [] {}) {
+    for (std::uint64_t step = from; step < to; ++step) {
+      const Ids ids = ids_of(step);
+      std::vector<float> rows(ids.size() * width);
+      const ParameterClient::Lookup lookup{.ids = ids, .rows = rows};
+      const Result<> pulled = client_.pull(step, std::span(&lookup, 1));
+      ASSERT_TRUE(pulled) << pulled.error().message;
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        rows[i] = 0.5F * rows[i] + 0.01F * static_cast<float>(i % 7) - 0.02F * static_cast<float>(worker_);
+      before_push();
+      const ParameterClient::Gradient gradient{.learning_rate = 0.1F, .ids = ids, .values = rows};
+      const Result<> pushed = client_.push(std::span(&gradient, 1));
+      ASSERT_TRUE(pushed) << pushed.error().message;
+    }
+  }
+  // All rows as the step sees them.
+  std::vector<float> rows(std::uint64_t step) {
+    Ids ids(vocabulary);
+    for (std::uint64_t i = 0; i < vocabulary; ++i) ids[i] = i;
+    std::vector<float> rows(vocabulary * width);
+    const ParameterClient::Lookup lookup{.ids = ids, .rows = rows};
+    const Result<> pulled = client_.pull(step, std::span(&lookup, 1));
+    EXPECT_TRUE(pulled) << pulled.error().message;
+    return rows;
+  }
+
+ private:
+  Ids ids_of(std::uint64_t step) const {
+    const RandomStream random(worker_, step);
+    Ids ids(batch);
+    for (std::size_t i = 0; i < batch; ++i) ids[i] = random.below(i, vocabulary);
+    return ids;
+  }
+
+  std::uint32_t worker_;
+  ParameterClient client_;
+};
+
+// The rows after so many steps of `workers` workers.
+std::vector<float> trained(std::uint32_t workers, std::uint32_t servers, const TableSpec& spec,
+                           Staleness staleness = 0, std::uint64_t steps = 12) {
+  const auto running = servers_of(servers, {.worker_num = workers, .staleness = staleness});
+  std::vector<std::thread> threads;
+  std::vector<float> rows;
+  for (std::uint32_t i = 0; i < workers; ++i)
+    threads.emplace_back([&, i] {
+      Worker worker(i, addresses_of(running));
+      worker.begin(spec);
+      worker.train(0, steps);
+      const Result<> flushed = worker.client().flush();
+      EXPECT_TRUE(flushed) << flushed.error().message;
+      if (i == 0) rows = worker.rows(steps);
+    });
+  for (std::thread& thread : threads) thread.join();
+  return rows;
+}
+
+TEST(ParameterServers, GiveTheSameBitsOnAnyNumberOfServers) {
+  for (const Sharding sharding : {Sharding::ranges, Sharding::hash, Sharding::whole}) {
+    const std::vector<float> one = trained(2, 1, adam_table(sharding));
+    EXPECT_EQ(trained(2, 3, adam_table(sharding)), one);
+    EXPECT_EQ(trained(2, 3, adam_table(sharding)), one);
+  }
+}
+
+TEST(ParameterServers, ApplyTheMeanOfAllWorkersInTheOrderOfRanks) {
+  // The same by hand, on one table.
+  Table table = Table::make(adam_table(), {}).value();
+  const std::uint64_t id = 3;
+  std::vector<float> gradient(width, (1e8F + 3.0F) / 2);
+  ASSERT_TRUE(table.update(std::span(&id, 1), gradient, {.learning_rate = 0.1F, .steps = 0}));
+  std::vector<float> expected(width);
+  ASSERT_TRUE(table.read(std::span(&id, 1), expected));
+
+  const auto running = servers_of(1, {.worker_num = 2, .staleness = 0});
+  std::deque<Worker> workers;
+  std::vector<float> rows(width);
+  const auto push = [&](std::uint32_t worker, float value) {
+    const std::vector<float> values(width, value);
+    const ParameterClient::Gradient each{.learning_rate = 0.1F, .ids = std::span(&id, 1), .values = values};
+    EXPECT_TRUE(workers[worker].client().push(std::span(&each, 1)));
+  };
+  for (std::uint32_t i = 0; i < 2; ++i) workers.emplace_back(i, addresses_of(running)).begin(adam_table());
+  push(1, 3);
+  push(0, 1e8F);
+  EXPECT_TRUE(workers[0].client().flush());
+  EXPECT_TRUE(workers[1].client().flush());
+  const ParameterClient::Lookup lookup{.ids = std::span(&id, 1), .rows = rows};
+  ASSERT_TRUE(workers[1].client().pull(1, std::span(&lookup, 1)));
+  EXPECT_EQ(rows, expected);
+}
+
+TEST(ParameterServers, LetWorkersRunAheadByTheStaleness) {
+  EXPECT_EQ(trained(2, 2, adam_table(), 2).size(), vocabulary * width);
+  EXPECT_EQ(trained(2, 2, adam_table(), std::nullopt).size(), vocabulary * width);
+}
+
+TEST(ParameterServers, NameWhatIsWrongWithABatch) {
+  const auto running = servers_of(1, {.worker_num = 1});
+  Worker worker(0, addresses_of(running));
+  worker.begin(adam_table());
+  const Ids ids{1, 50};
+  std::vector<float> rows(2 * width);
+  const ParameterClient::Lookup lookup{.ids = ids, .rows = rows};
+  EXPECT_THAT(worker.client().pull(0, std::span(&lookup, 1)).error().message,
+              Mentions("embedding", "0 to 49", "id 50", "place 1"));
+  const Ids good{7, 8};
+  rows[4] = std::numeric_limits<float>::quiet_NaN();
+  const ParameterClient::Gradient gradient{.learning_rate = 1, .ids = good, .values = rows};
+  EXPECT_THAT(worker.client().push(std::span(&gradient, 1)).error().message,
+              Mentions("row 8", "embedding", "nan", "step 0"));
+  worker.train(0, 2);  // nothing of that was sent
+}
+
+TEST(ParameterServers, RefuseTablesThatDifferBetweenWorkers) {
+  const auto running = servers_of(1, {.worker_num = 2});
+  Worker first(0, addresses_of(running)), second(1, addresses_of(running));
+  first.begin(adam_table());
+  TableSpec other = adam_table();
+  other.rule.beta1 = 0.5;
+  ASSERT_TRUE(second.client().add_table(other));
+  (void)second.client().begin(1, 0);
+  const Ids ids{1};
+  std::vector<float> rows(width);
+  const ParameterClient::Lookup lookup{.ids = ids, .rows = rows};
+  EXPECT_THAT(second.client().pull(0, std::span(&lookup, 1)).error().message,
+              Mentions("embedding", "differs between workers"));
+}
+
+TEST(ParameterServers, AreWaitedForUntilTheDeadline) {
+  const auto reserved = net::PortReservation::open("127.0.0.1");
+  Worker worker(0, {{.ip = "127.0.0.1", .port = reserved->port()}}, 200ms);
+  ASSERT_TRUE(worker.client().add_table(adam_table()));
+  EXPECT_THAT(worker.client().begin(1, 0).error().message,
+              Mentions("worker 0", "server 0", fmt::format("127.0.0.1:{}", reserved->port()), "refused"));
+}
+
+// ---- Servers that die
+
+// A server in a process of its own, so that it can be killed.
+class ServerProcess {
+ public:
+  explicit ServerProcess(ParameterServer::Options options) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    child_ = ::fork();
+    if (child_ == 0) serve(std::move(options), ends[1]);
+    ::close(ends[1]);
+    EXPECT_EQ(::read(ends[0], &address_.port, sizeof address_.port),
+              static_cast<ssize_t>(sizeof address_.port));
+    ::close(ends[0]);
+    address_.ip = "127.0.0.1";
+  }
+  ServerProcess(const ServerProcess&) = delete;
+  ~ServerProcess() { kill(); }
+
+  void stop() const { ::kill(child_, SIGSTOP); }
+  void kill() {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+    child_ = -1;
+  }
+  const net::Address& address() const { return address_; }
+
+ private:
+  [[noreturn]] static void serve(ParameterServer::Options options, int told) {
+    net::Loop loop;
+    auto server = ParameterServer::open(loop, std::move(options));
+    if (!server) ::_exit(1);
+    const std::uint16_t port = (*server)->address().port;
+    if (::write(told, &port, sizeof port) != static_cast<ssize_t>(sizeof port)) ::_exit(1);
+    loop.run_for(60s);
+    ::_exit(1);
+  }
+
+  pid_t child_ = -1;
+  net::Address address_;
+};
+
+class LogFolder {
+ public:
+  LogFolder() : path_(::testing::TempDir() + fmt::format("muster-servers-{}-{}", ::getpid(), entropy())) {
+    std::filesystem::create_directory(path_);
+  }
+  ~LogFolder() { std::filesystem::remove_all(path_); }
+  std::string log() const { return path_ + "/pushes"; }
+
+ private:
+  std::string path_;
+};
+
+TEST(ParameterServers, HaveTheirRowsAgainWhenTheyWereKilled) {
+  const std::vector<float> expected = trained(1, 1, adam_table());
+  const LogFolder folder;
+  ParameterServer::Options options = options_of({}, {.worker_num = 1});
+  options.log_path = folder.log();
+  auto server = std::make_unique<ServerProcess>(options);
+  Worker worker(0, {server->address()});
+  worker.begin(adam_table());
+  worker.train(0, 5);
+  server->kill();
+  server = std::make_unique<ServerProcess>(options);
+  worker.client().set_address(0, server->address());
+  worker.train(5, 9);
+  server->kill();
+  server = std::make_unique<ServerProcess>(options);
+  worker.client().set_address(0, server->address());
+  worker.train(9, 12);
+  EXPECT_EQ(worker.rows(12), expected);
+  EXPECT_TRUE(worker.client().flush());
+}
+
+TEST(ParameterServers, GetAgainWhatTheyLack) {
+  const std::vector<float> expected = trained(1, 1, adam_table());
+  const LogFolder folder;
+  ParameterServer::Options options = options_of({}, {.worker_num = 1});
+  options.log_path = folder.log();
+  auto server = std::make_unique<ServerProcess>(options);
+  Worker worker(0, {server->address()});
+  worker.begin(adam_table());
+  worker.train(0, 11);
+  worker.train(11, 12, [&] { server->stop(); });  // it will never see this push
+  server->kill();
+  server = std::make_unique<ServerProcess>(options);
+  worker.client().set_address(0, server->address());
+  EXPECT_EQ(worker.rows(12), expected);
+}
+
+TEST(ParameterServers, GoBackWithTheirWorkers) {
+  const std::vector<float> expected = trained(1, 1, adam_table());
+  const LogFolder folder;
+  ParameterServer::Options options = options_of({}, {.worker_num = 1});
+  options.log_path = folder.log();
+  const RunningServer server(options);
+  {
+    Worker lost(0, {server.address()});
+    lost.begin(adam_table());
+    lost.train(0, 9);
+    EXPECT_TRUE(lost.client().flush());
+  }
+  Worker worker(0, {server.address()});
+  worker.begin(adam_table(), 2, 4);  // its point was of step 4
+  worker.train(4, 12);
+  EXPECT_EQ(worker.rows(12), expected);
+}
+
+}  // namespace transport_test
+}  // namespace
+}  // namespace muster::server
