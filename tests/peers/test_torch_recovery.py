@@ -100,10 +100,11 @@ def hurt(folder: Path, ranks: int, hurts: str, *options: str, **variables: str) 
         (3, "0:0:3:begin:kill,2:0:3:update:kill", None),  # two at once
         (2, "1:0:0:begin:kill", 1),
         (2, "0:0:0:before:kill", None),
-        (2, "1:0:3:update:kill,1:1:-1:import:kill,1:2:0:before:kill", 1),  # while it comes back
+        (2, "1:0:3:update:kill,1:1:-1:import:kill", 1),  # while it comes back
+        (2, "0:0:3:update:kill,0:1:0:before:kill", 1),
         (2, "1:0:3:update:kill,1:1:3:begin:kill", 2),  # in the step that is made again
     ],
-    ids=["each", "two", "first-step", "before-the-loop", "while-coming-back", "again"],
+    ids=["each", "two", "first-step", "before-the-loop", "importing", "coming-back", "again"],
 )
 def test_ranks_that_are_killed_change_nothing(tmp_path, ranks, hurts, returns):
     job = hurt(tmp_path, ranks, hurts)
@@ -175,6 +176,16 @@ def test_rank_0_that_is_stopped_for_good_is_named(tmp_path):
     assert job.found(r"rank 0, whose store the others meet at, is not there")
 
 
+def test_calls_that_do_not_match_are_no_death(tmp_path):
+    job = Job(tmp_path, 2, "lonely=1", "limit=5")
+    try:
+        assert job.read("RuntimeError: muster: step 0 of epoch 0 was cut 3 times, and no rank died"), (
+            job.text()
+        )
+    finally:
+        job.stop()
+
+
 def test_a_rank_that_nobody_starts_again_is_named(tmp_path):
     port = str(free_port())
     ranks = [
@@ -204,7 +215,9 @@ def test_the_three_lines_of_the_page_run(tmp_path):
     [script] = [text.split("```")[0] for text in pages if "muster.torch.recoverable" in text.split("```")[0]]
     (tmp_path / "train.py").write_text(script)
     done = subprocess.run(
-        command("TORCH", str(tmp_path / "train.py"), "-n", "2", "--max-restarts", "10"),
+        command(
+            "TORCH", str(tmp_path / "train.py"), "--preset", "pytorch", "-n", "2", "--max-restarts", "10"
+        ),
         cwd=tmp_path,
         env=environment(PYTHONPATH=PACKAGES),
         capture_output=True,

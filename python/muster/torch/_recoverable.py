@@ -24,6 +24,7 @@ from muster.torch._training_state import TrainingState
 _EXIT_CODE_PEER_LOST = 69  # no launcher starts again who says so
 _TAG = 1 << 40  # of messages between ranks that have met again
 _RETRY_SECONDS = 0.05
+_CUTS_MAX = 3
 _NO_BATCH = object()
 
 
@@ -89,6 +90,7 @@ class Steps(Iterator):
         self._count = 0  # steps that count, for all
         self._is_live = False  # whether this process has the state behind them
         self._is_in_step, self._is_finished = False, False  # of the step that runs: begun, its body done
+        self._cut_at, self._cuts = -1, 0  # the step that was cut last, and how often, though nobody died
         self._batch = _NO_BATCH
         self._own_generators = b""  # where the body of the step began
         self._generators: list[bytes] = []  # of all ranks, where the last step ended
@@ -252,7 +254,20 @@ class Steps(Iterator):
                 cause = cause or error
                 meeting.check_time(error)
                 time.sleep(_RETRY_SECONDS)
+        self._check_progress(plan, cause)
         self._say_recovered(plan, time.monotonic() - begin, cause)
+
+    def _check_progress(self, plan: list[dict], cause) -> None:
+        """A step that is cut again and again, though no rank died, is cut by the script."""
+        nobody_died = all(claim["kind"] == "live" for claim in plan)
+        same = nobody_died and self._cut_at == self._count
+        self._cuts = self._cuts + 1 if same else int(nobody_died)
+        self._cut_at = self._count
+        if self._cuts == _CUTS_MAX:
+            raise RuntimeError(
+                f"muster: step {self._place.step} of epoch {self._place.epoch} was cut {_CUTS_MAX} times, "
+                f"and no rank died: do all ranks make the same calls, and within the group's timeout? {cause}"
+            ) from cause
 
     def _claim(self) -> dict:
         kind, count = ("live", self._count) if self._is_live else ("none", 0)
