@@ -35,6 +35,8 @@ _CALLS = {
 class OlderGroup(Calls, ProcessGroup):
     """Where a call is done already, its Work says so: these versions ask for one."""
 
+    _group_name = _group_desc = "undefined"
+
     def rank(self) -> int:
         return self._rank
 
@@ -43,6 +45,19 @@ class OlderGroup(Calls, ProcessGroup):
 
     def name(self) -> str:
         return "muster"
+
+    # PyTorch keeps both in the group's backends, and there is none.
+    def getGroupName(self) -> str:  # noqa: N802 - c10d's names
+        return self._group_name
+
+    def setGroupName(self, name: str) -> None:  # noqa: N802
+        self._group_name = name
+
+    def getGroupDesc(self) -> str:  # noqa: N802
+        return self._group_desc
+
+    def setGroupDesc(self, desc: str) -> None:  # noqa: N802
+        self._group_desc = desc
 
     def _start_coalescing(self, device) -> None:
         self.start_coalescing()
