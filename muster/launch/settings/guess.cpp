@@ -14,8 +14,12 @@ std::string_view trimmed_left(std::string_view text) {
   return first == std::string_view::npos ? std::string_view{} : text.substr(first);
 }
 
-// "torch" of "torch.nn as nn": up to the first character that a module's own name cannot have.
+constexpr std::string_view torch_backend = "muster.torch";
+
+// "torch" of "torch.nn as nn": up to the first character that a module's own name cannot have. A script of
+// PyTorch may import Muster's backend.
 std::string_view module_name(std::string_view text) {
+  if (text.starts_with(torch_backend) || text.starts_with("muster import torch")) return torch_backend;
   const auto is_letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   };
@@ -54,6 +58,7 @@ struct Sign {
 // The first that fits: a script of Horovod imports torch or tensorflow too, one of Muster may compare itself
 // with them.
 constexpr auto signs = std::to_array<Sign>({
+    {torch_backend, "pytorch"},
     {"muster", "muster"},
     {"horovod", "mpi"},
     {"mpi4py", "mpi"},

@@ -114,6 +114,11 @@ std::string guessed(std::string_view text, Values values = {}) {
 TEST(Guess, GoesByWhatAScriptImports) {
   EXPECT_THAT(guessed("import numpy\n    import torch.nn as nn\n"),
               Eq("pytorch, guessed: train.py imports torch"));
+  for (const std::string_view line :
+       {"import muster.torch", "from muster.torch import recoverable", "from muster import torch as backend"})
+    EXPECT_THAT(guessed("import torch\n" + std::string(line)),
+                Eq("pytorch, guessed: train.py imports muster.torch"));
+  EXPECT_THAT(guessed("import muster, torch\n"), Eq("muster, guessed: train.py imports muster"));
   EXPECT_THAT(guessed("from tensorflow import keras"),
               Eq("tensorflow, guessed: train.py imports tensorflow"));
   EXPECT_THAT(guessed("import os, mindspore as ms"), Eq("mindspore, guessed: train.py imports mindspore"));
