@@ -215,9 +215,7 @@ def test_the_three_lines_of_the_page_run(tmp_path):
     [script] = [text.split("```")[0] for text in pages if "muster.torch.recoverable" in text.split("```")[0]]
     (tmp_path / "train.py").write_text(script)
     done = subprocess.run(
-        command(
-            "TORCH", str(tmp_path / "train.py"), "--preset", "pytorch", "-n", "2", "--max-restarts", "10"
-        ),
+        command("TORCH", str(tmp_path / "train.py"), "-n", "2", "--max-restarts", "10"),
         cwd=tmp_path,
         env=environment(PYTHONPATH=PACKAGES),
         capture_output=True,

@@ -224,7 +224,7 @@ reducer = nn.DistributedGradReducer(net.trainable_params(), True, degree=1)
         ("P.MaxPool(2, pad_mode='pad')", r"ValueError.*MaxPool.*pad_mode.*'valid'.*'same'.*'pad'"),
         ("P.Conv2D(3, 2)(x, ones)", r"ValueError.*Conv2D.*3 channels.*kernel.*\(2, 2\)"),
         ("P.Conv2D(2, 2, stride=(1, 2, 3))", r"ValueError.*stride.*\(1, 1, h, w\)"),
-        ("P.AllReduce('prod')(x)", r"mindspore\.ops\.AllReduce\(op='prod'\).*provided"),
+        ("P.AllReduce('mean')(x)", r"mindspore\.ops\.AllReduce\(op='mean'\).*provided"),
         (
             "ops.nll_loss(logits, labels, label_smoothing=0.1)",
             r"nll_loss\(label_smoothing=0\.1\).*provided",

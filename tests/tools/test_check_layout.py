@@ -99,11 +99,13 @@ def test_a_header_that_is_installed_though_no_program_reaches_it_is_found(tmp_pa
     assert problem.startswith("muster/net/private.h:1: is installed")
 
 
-def test_the_kernels_are_for_the_engine_its_tests_and_benchmarks(tmp_path):
+def test_the_kernels_are_for_the_engine_the_servers_and_benchmarks(tmp_path):
     text = '#include "muster/tensor/kernels.h"\n'
     files = ["muster/graph/a.cpp", "tests/unit/graph/a_test.cpp", "benchmarks/a.cpp", "muster/nn/a.cpp"]
     [problem] = tree(tmp_path, dict.fromkeys(files, text))
-    assert problem == ('muster/nn/a.cpp:1: "muster/tensor/kernels.h" is for benchmarks and graph alone')
+    assert problem == (
+        'muster/nn/a.cpp:1: "muster/tensor/kernels.h" is for benchmarks and graph and server alone'
+    )
 
 
 def test_a_unit_test_sees_inside_its_own_module_only(tmp_path):
