@@ -42,7 +42,7 @@ HURTS = hurts()
 
 
 def hurt(step: int, place: str) -> None:
-    how = HURTS.get((step, place))
+    how = HURTS.pop((step, place), None)  # once: a step may be made again
     if how is not None:
         print(f"rank {RANK} is hurt at {time.time():.3f}", flush=True)
         os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[how])
