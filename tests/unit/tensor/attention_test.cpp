@@ -164,6 +164,17 @@ TEST(Attention, FastKernelsAgreeWithTheDefinitionOnDrawnSizes) {
   }
 }
 
+TEST(Attention, CountsAllKeysAlikeWhereTheScaleIsZero) {
+  Problem problem = make_problem(1, 0);
+  problem.size.scale = 0;
+  const Results expected = reference(problem);
+  for (const AttentionKernel& kernel : attention_kernels()) {
+    const Results found = run(kernel, problem, 1);
+    expect_near("y", found.y, expected.y);
+    expect_near("dk", found.dk, expected.dk);
+  }
+}
+
 // With heads and rows in the other order.
 std::vector<float> exchanged(const std::vector<float>& from, std::int64_t samples, std::int64_t outer,
                              std::int64_t inner) {
