@@ -259,6 +259,13 @@ class LogFolder {
   std::string path_;
 };
 
+// At another address, of which the worker is told.
+void start_again(std::unique_ptr<ServerProcess>& server, const ParameterServer::Options& options,
+                 Worker& worker) {
+  server = std::make_unique<ServerProcess>(options);
+  worker.client().set_address(0, server->address());
+}
+
 TEST(ParameterServers, HaveTheirRowsAgainWhenTheyWereKilled) {
   const std::vector<float> expected = trained(1, 1, adam_table());
   const LogFolder folder;
@@ -269,12 +276,10 @@ TEST(ParameterServers, HaveTheirRowsAgainWhenTheyWereKilled) {
   worker.begin(adam_table());
   worker.train(0, 5);
   server->kill();
-  server = std::make_unique<ServerProcess>(options);
-  worker.client().set_address(0, server->address());
+  start_again(server, options, worker);
   worker.train(5, 9);
   server->kill();
-  server = std::make_unique<ServerProcess>(options);
-  worker.client().set_address(0, server->address());
+  start_again(server, options, worker);
   worker.train(9, 12);
   EXPECT_EQ(worker.rows(12), expected);
   EXPECT_TRUE(worker.client().flush());
@@ -291,8 +296,7 @@ TEST(ParameterServers, GetAgainWhatTheyLack) {
   worker.train(0, 11);
   worker.train(11, 12, [&] { server->stop(); });  // it will never see this push
   server->kill();
-  server = std::make_unique<ServerProcess>(options);
-  worker.client().set_address(0, server->address());
+  start_again(server, options, worker);
   EXPECT_EQ(worker.rows(12), expected);
 }
 
