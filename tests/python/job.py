@@ -51,7 +51,7 @@ class Process:
             env=environment,
             stdin=stdin,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
@@ -59,10 +59,17 @@ class Process:
         self._seen = []
         threading.Thread(target=self._read, daemon=True).start()
 
+    # In two pipes, or a line of the log might come into the middle of one that `python -u` prints in pieces.
     def _read(self):
-        for line in self._popen.stdout:
-            self._lines.put(line.rstrip("\n"))
+        errors = threading.Thread(target=self._read_lines, args=[self._popen.stderr], daemon=True)
+        errors.start()
+        self._read_lines(self._popen.stdout)
+        errors.join()
         self._lines.put(None)
+
+    def _read_lines(self, stream):
+        for line in stream:
+            self._lines.put(line.rstrip("\n"))
 
     def wait_for_line(self, pattern, patience=PATIENCE):
         """The match of the first line, from where the last search ended, that has `pattern`."""

@@ -41,7 +41,7 @@ def test_the_scheduler_loads_no_numpy():
 @pytest.mark.parametrize("role", ["MS_WORKER", "MS_SCHED"])
 def test_control_c_ends_a_process_that_waits_for_others(role):
     process = start_alone(
-        "print('waiting', flush=True); import muster; muster.init()", **{**WORKER, "MS_ROLE": role}
+        "import muster; print('waiting', flush=True); muster.init()", **{**WORKER, "MS_ROLE": role}
     )
     try:
         process.wait_for_line("waiting")
