@@ -5,6 +5,7 @@
 
 #include "muster/tensor/kernels/bfloat16_loops.h"
 #include "muster/tensor/kernels/elementwise_loops.h"
+#include "muster/tensor/kernels/pair_loops.h"
 #include "muster/tensor/kernels/types.h"
 
 namespace muster::kernels {
@@ -217,6 +218,7 @@ bool is_blind_to_signs(Binary kind) {
 PairKernel pair_kernel(Binary kind, DType dtype) {
   PairKernel kernel{};
   if (dtype == DType::uint64 && is_blind_to_signs(kind)) dtype = DType::int64;
+  const PairLoop wide = pair_loop(kind, dtype);
   with_functor(kind, [&](auto f) {
     if (dtype == DType::uint64) {
       kernel = pair_kernel<decltype(f), std::uint64_t, std::uint64_t>();
@@ -225,6 +227,7 @@ PairKernel pair_kernel(Binary kind, DType dtype) {
     with_number_element(
         dtype, [&](auto zero) { kernel = pair_kernel<decltype(f), decltype(zero), decltype(zero)>(); });
   });
+  if (wide != nullptr) kernel.run = wide;
   return kernel;
 }
 
