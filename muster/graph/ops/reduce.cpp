@@ -135,8 +135,9 @@ void run_truth(const KernelCall& call) {
 
 template <Reduce kind>
 std::vector<Kernel> kernel_list() {
-  std::vector<Kernel> list{taking(arithmetic, {"runs", any_signature, prepare, run<kind>}),
-                           taking(arithmetic, {"reference", any_signature, prepare, run_reference<kind>})};
+  std::vector<Kernel> list{
+      taking(arithmetic_and_bfloat16, {"runs", any_signature, prepare, run<kind>}),
+      taking(arithmetic_and_bfloat16, {"reference", any_signature, prepare, run_reference<kind>})};
   if (kind == Reduce::mean) list.insert(list.begin(), reference<bool>(prepare_truth, run_truth));
   return list;
 }

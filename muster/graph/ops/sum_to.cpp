@@ -57,8 +57,8 @@ const Op& sum_to_op() {
       .documentation = "The sum that undoes broadcasting from `shape`; float32 or float64, added in double.",
       .infer = infer_sum_to,
       .gradient = gradient_sum_to,
-      .kernels = {{"runs", any_signature, prepare_sum, run_sum},
-                  {"reference", any_signature, prepare_sum, run_sum_reference}},
+      .kernels = {with_bfloat16({"runs", any_signature, prepare_sum, run_sum}),
+                  with_bfloat16({"reference", any_signature, prepare_sum, run_sum_reference})},
   };
   return op;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/tensor/kernels/types.h"
+#include "muster/tensor/kernels/vectorised.h"
 #include "muster/tensor/parallel.h"
 
 namespace muster::kernels {
@@ -89,12 +90,13 @@ std::int64_t offset_of(const std::vector<Loop>& loops, std::size_t count, std::i
   return offset;
 }
 
+// Elements of 16 bits are folded as float32: R is a reduction of Computed<T>.
 // Eight accumulators take turns, so that an addition need not wait for the one before.
 template <class R, class T>
 typename R::Total fold_run(typename R::Total total, const T* x, std::int64_t count) {
   constexpr std::int64_t lanes = 8;
   if (count < 4 * lanes) {
-    for (std::int64_t i = 0; i < count; ++i) total = R::fold(total, x[i]);
+    for (std::int64_t i = 0; i < count; ++i) total = R::fold(total, static_cast<Computed<T>>(x[i]));
     return total;
   }
   std::array<typename R::Total, lanes> lane;
@@ -102,8 +104,9 @@ typename R::Total fold_run(typename R::Total total, const T* x, std::int64_t cou
   std::int64_t i = 0;
   for (; i + lanes <= count; i += lanes)
     for (std::int64_t k = 0; k < lanes; ++k)
-      lane[static_cast<std::size_t>(k)] = R::fold(lane[static_cast<std::size_t>(k)], x[i + k]);
-  for (; i < count; ++i) lane[0] = R::fold(lane[0], x[i]);
+      lane[static_cast<std::size_t>(k)] =
+          R::fold(lane[static_cast<std::size_t>(k)], static_cast<Computed<T>>(x[i + k]));
+  for (; i < count; ++i) lane[0] = R::fold(lane[0], static_cast<Computed<T>>(x[i]));
   for (const auto& part : lane) total = R::join(total, part);
   return total;
 }
@@ -128,7 +131,7 @@ void fold_long_rows(const ReduceLoops& loops, const T* x, T* out, int threads) {
     auto total = R::begin;
     for (std::int64_t part = 0; part < parts; ++part)
       total = R::join(total, totals[static_cast<std::size_t>(o * parts + part)]);
-    out[o] = R::end(total, run);
+    out[o] = static_cast<T>(R::end(total, run));
   }
 }
 
@@ -148,7 +151,7 @@ void fold_rows(const ReduceLoops& loops, const T* x, T* out, int threads) {
       auto total = R::begin;
       for (std::int64_t r = 0; r < runs; ++r)
         total = fold_run<R>(total, base + offset_of(loops.folded, outer, r), run);
-      out[o] = R::end(total, loops.inputs_each);
+      out[o] = static_cast<T>(R::end(total, loops.inputs_each));
     }
   });
 }
@@ -163,22 +166,30 @@ void fold_columns(const ReduceLoops& loops, const T* x, T* out, int threads) {
   const std::int64_t tasks = rounds(loops.kept, outer) * blocks;
   const std::int64_t grain =
       std::max<std::int64_t>(1, grain_elements / std::max<std::int64_t>(1, runs * std::min(columns, block)));
-  parallel_for(tasks, grain, threads, [&](std::int64_t begin, std::int64_t end) {
+  const auto fold = [&](std::int64_t begin, std::int64_t end) MUSTER_LOOP {
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t first = task % blocks * block;
       const std::int64_t width = std::min(block, columns - first);
       const T* base = x + offset_of(loops.kept, outer, task / blocks) + first;
-      std::array<typename R::Total, block> total;
-      total.fill(R::begin);
+      typename R::Total total[block];
+      std::fill_n(total, block, R::begin);
       for (std::int64_t r = 0; r < runs; ++r) {
         const T* row = base + offset_of(loops.folded, loops.folded.size(), r);
         for (std::int64_t c = 0; c < width; ++c)
-          total[static_cast<std::size_t>(c)] = R::fold(total[static_cast<std::size_t>(c)], row[c]);
+          total[c] = R::fold(total[c], static_cast<Computed<T>>(row[c]));
       }
       T* to = out + task / blocks * columns + first;
-      for (std::int64_t c = 0; c < width; ++c)
-        to[c] = R::end(total[static_cast<std::size_t>(c)], loops.inputs_each);
+      for (std::int64_t c = 0; c < width; ++c) to[c] = static_cast<T>(R::end(total[c], loops.inputs_each));
     }
+  };
+  // A product of two float64 may be fused with an addition there, and then has other bits; one of two float32
+  // is exact in float64.
+  constexpr bool has_same_bits = std::is_same_v<Computed<T>, float>;
+  parallel_for(tasks, grain, threads, [&](std::int64_t begin, std::int64_t end) {
+    if constexpr (has_same_bits)
+      vectorised(begin, end, fold);
+    else
+      fold(begin, end);
   });
 }
 
@@ -188,8 +199,8 @@ void fold_one_by_one(const ReduceLoops& loops, const T* x, T* out) {
     const T* base = x + offset_of(loops.kept, loops.kept.size(), o);
     auto total = R::begin;
     for (std::int64_t i = 0; i < loops.inputs_each; ++i)
-      total = R::fold(total, base[offset_of(loops.folded, loops.folded.size(), i)]);
-    out[o] = R::end(total, loops.inputs_each);
+      total = R::fold(total, static_cast<Computed<T>>(base[offset_of(loops.folded, loops.folded.size(), i)]));
+    out[o] = static_cast<T>(R::end(total, loops.inputs_each));
   }
 }
 
@@ -258,9 +269,9 @@ ReduceLoops reduce_loops(const Shape& shape, const std::vector<bool>& folded) {
 }
 
 void reduce(Reduce kind, DType dtype, const ReduceLoops& loops, const void* x, void* out, int threads) {
-  with_number(dtype, [&](auto zero) {
+  with_number_element(dtype, [&](auto zero) {
     using T = decltype(zero);
-    with_reduction<T>(kind, [&](auto reduction) {
+    with_reduction<Computed<T>>(kind, [&](auto reduction) {
       using R = decltype(reduction);
       if (loops.rows)
         fold_rows<R>(loops, static_cast<const T*>(x), static_cast<T*>(out), threads);
@@ -271,9 +282,9 @@ void reduce(Reduce kind, DType dtype, const ReduceLoops& loops, const void* x, v
 }
 
 void reduce_reference(Reduce kind, DType dtype, const ReduceLoops& loops, const void* x, void* out) {
-  with_number(dtype, [&](auto zero) {
+  with_number_element(dtype, [&](auto zero) {
     using T = decltype(zero);
-    with_reduction<T>(kind, [&](auto reduction) {
+    with_reduction<Computed<T>>(kind, [&](auto reduction) {
       fold_one_by_one<decltype(reduction)>(loops, static_cast<const T*>(x), static_cast<T*>(out));
     });
   });

@@ -26,8 +26,8 @@ struct ReduceLoops {
 // `folded[axis]` says which axes become one element.
 ReduceLoops reduce_loops(const Shape& shape, const std::vector<bool>& folded);
 
-// float32, float64 (sums and products run in double, NaN is the extreme), int32, int64 (wrapping; mean
-// floating only). The extreme of nothing is the dtype's other end.
+// float32, float64 (sums and products run in double, NaN is the extreme), bfloat16 (as float32, rounded
+// once), int32, int64 (wrapping; mean floating only). The extreme of nothing is the dtype's other end.
 void reduce(Reduce kind, DType dtype, const ReduceLoops& loops, const void* x, void* out, int threads);
 // The definition: one element after another.
 void reduce_reference(Reduce kind, DType dtype, const ReduceLoops& loops, const void* x, void* out);

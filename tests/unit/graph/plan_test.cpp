@@ -56,6 +56,14 @@ TEST(Plan, FusesMatmulBiasAndActivation) {
   EXPECT_THAT(plan->to_string(), Not(HasSubstr("tanh")));
 }
 
+TEST(Plan, SumsBfloat16WithoutACopyOfItInFloat32) {
+  const auto plan = plan_of({{DType::bfloat16, {64, 96}}}, [](const std::vector<Value>& in) -> Values {
+    return {apply("sum_to", {in[0]}, {{"shape", std::vector<std::int64_t>{96}}}),
+            apply("reduce_mean", {in[0]}, {{"axes", std::vector<std::int64_t>{1}}})};
+  });
+  EXPECT_THAT(plan->to_string(), Not(HasSubstr("wider")));
+}
+
 TEST(Plan, DoesNotFuseAwayWhatOthersUse) {
   const auto plan = plan_of({{DType::float32, {1, 1}}, {DType::float32, {1, 1}}, {DType::float32, {1}}},
                             [](const std::vector<Value>& in) -> Values {
