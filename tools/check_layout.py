@@ -51,8 +51,10 @@ PUBLIC_FOR = {
     "muster/graph/onnx/onnx.h": {"train"},
     "muster/graph/plan.h": {"nn", "train", "benchmarks"},
     "muster/graph/random_streams.h": {"train"},
+    "muster/graph/served.h": {"nn", "train"},
     "muster/tensor/kernels.h": {"graph", "server", "benchmarks"},
     "muster/tensor/parallel.h": {"graph"},
+    "muster/train/parameter_servers.h": {"python"},
 }
 PUBLIC = "muster/muster.h"  # for programs: it includes public headers, and nothing of the library includes it
 LINES_MAX = 600

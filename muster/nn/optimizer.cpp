@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/graph/served.h"
 #include "muster/nn/arguments.h"
 #include "muster/nn/initializers.h"
 #include "muster/nn/ops.h"
@@ -60,6 +61,33 @@ Result<> check_rate(std::string_view owner, const LearningRate& learning_rate) {
 Result<> check_decay(std::string_view owner, const WeightDecay& decay) {
   return decay.cell() ? Result<>() : require_not_negative(owner, "weight_decay", decay.decay());
 }
+
+// The part of a step that parameter servers make.
+class ServedStep {
+ public:
+  void add(const ParameterPtr& parameter, const Value& gradient, const Value& rate) {
+    if (!graph::served_number(*parameter)) return;
+    parameters_.push_back(parameter);
+    gradients_.push_back(gradient);
+    rates_.push_back(rate);
+  }
+  void make(const Optimizer& optimizer) const {
+    for (const ParameterPtr& parameter : parameters_) {
+      const auto rule = graph::served_parameter(*graph::served_number(*parameter)).rule;
+      if (!rule || rule->optimizer != optimizer.class_name())
+        throw Exception(Code::not_provided,
+                        fmt::format("{} has no rule for parameter '{}', which lives on parameter servers: "
+                                    "choose SGD, Momentum, Adagrad, Adam or FTRL, or leave out "
+                                    "set_param_ps for it",
+                                    optimizer.class_name(), parameter->name()));
+    }
+    if (!parameters_.empty()) graph::update_served(optimizer.global_step(), parameters_, gradients_, rates_);
+  }
+
+ private:
+  std::vector<ParameterPtr> parameters_;
+  Values gradients_, rates_;
+};
 
 }  // namespace
 
@@ -287,11 +315,14 @@ Values Optimizer::run(std::span<const Value> gradients, bool are_prepared) {
   require_gradients(gradients);
   std::vector<Value> rates;
   for (const Rate& rate : rates_) rates.push_back(current(rate));
+  ServedStep served;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     Update made = prepare(i, gradients[i], are_prepared);
     made.learning_rate = rates[rules_[i].rate];
     update(i, made);
+    served.add(updated_[i], made.gradient, made.learning_rate);
   }
+  served.make(*this);
   count_step();
   return {};
 }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "muster/graph/served.h"
+
 namespace muster::nn {
 namespace {
 
@@ -62,6 +64,13 @@ void RowOptimizer::add_input(std::string_view name, std::size_t index, std::vect
 }
 
 void RowOptimizer::update(std::size_t index, const Update& update) {
+  if (const auto number = graph::served_number(*updated_parameters()[index])) {
+    graph::Attributes arguments = arguments_;
+    arguments.set("weight_decay", update.weight_decay);
+    arguments.set("loss_scale", update.loss_scale);
+    graph::set_update_rule(*number, {.optimizer = class_name(), .arguments = std::move(arguments)}).value();
+    return;  // Optimizer::run gives the gradients of all of these to the servers together
+  }
   std::vector<Value> inputs{updated_parameters()[index], update.gradient, update.learning_rate};
   for (const std::string_view name : row_.optimizer.inputs) add_input(name, index, inputs);
   if (row_.optimizer.inputs.empty())

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/graph/served.h"
 #include "muster/nn/arguments.h"
 #include "muster/nn/ops.h"
 #include "muster/nn/values.h"
@@ -24,6 +25,18 @@ Values split_samples(const Value& batch, std::int64_t parts) {
                                 "batch size that is a multiple of it, and drop_remainder",
                                 rows, parts));
   return ops::split_by(batch, rows / parts);
+}
+
+// Those of parameters that live on parameter servers are added up there.
+void reduce_own(const std::vector<ParameterPtr>& parameters, Reduction reduction, const Buckets& buckets,
+                Values& gradients) {
+  Values own;
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (!graph::served_number(*parameters[i])) own.push_back(gradients[i]);
+  if (own.empty()) return;
+  const Values reduced = reduce_gradients(own, reduction, buckets);
+  for (std::size_t i = 0, next = 0; i < gradients.size(); ++i)
+    if (!graph::served_number(*parameters[i])) gradients[i] = reduced[next++];
 }
 
 }  // namespace
@@ -185,7 +198,8 @@ Values TrainOneStepCell::construct(std::span<const Value> inputs) {
   const std::vector<Value> made =
       trace ? trace->gradient({&scaled, 1}, wanted) : tape.gradient({&scaled, 1}, wanted);
   Values gradients(made.begin(), made.end());
-  if (options_.reduction) gradients = reduce_gradients(gradients, *options_.reduction, options_.buckets);
+  if (options_.reduction)
+    reduce_own(optimizer_->updated_parameters(), *options_.reduction, options_.buckets, gradients);
   optimizer_->call(gradients);
   Values results = options_.has_aux ? outputs : Values{outputs[0]};
   if (options_.return_grad) results.insert(results.end(), gradients.begin(), gradients.end());

@@ -67,6 +67,7 @@ class ParameterClient::Implementation {
   Result<> flush();
   void set_address(std::uint32_t server, const net::Address& address);
   std::uint64_t kept() const { return machine_.kept(); }
+  std::uint64_t applied() const { return applied_; }
 
  private:
   struct Link {
@@ -106,6 +107,7 @@ class ParameterClient::Implementation {
   net::Loop loop_;
   std::vector<Link> links_;  // destroyed before the loop
   std::optional<Error> corrupt_;
+  std::uint64_t applied_ = 0;  // of the last pull
 };
 
 // ---- Calls
@@ -178,6 +180,7 @@ Result<> ParameterClient::Implementation::pull(std::uint64_t step, std::span<con
   send(machine_.pull(step, std::move(bodies)));
   std::optional<std::vector<Rows>> rows;
   MUSTER_TRY_VOID(wait([&] { return (rows = machine_.take_rows(step)).has_value(); }, "for rows"));
+  applied_ = std::ranges::min_element(*rows, {}, &Rows::applied)->applied;
   return take(lookups, ids, *rows);
 }
 
@@ -215,7 +218,8 @@ Result<> ParameterClient::Implementation::push(std::span<const Gradient> gradien
       const auto of_server = ids[i].ids(server);
       if (of_server.empty()) continue;
       const std::size_t width = specs_[gradients[i].table].width;
-      const auto places = out.add(gradients[i].table, gradients[i].learning_rate,
+      const std::uint32_t kind = gradients[i].has_first_values ? first_values_bit : 0;
+      const auto places = out.add(gradients[i].table | kind, gradients[i].learning_rate,
                                   {.ids = of_server.size(), .values = of_server.size() * width});
       std::copy(of_server.begin(), of_server.end(), places.ids.begin());
       ids[i].gather(server, gradients[i].values, width, places.values);
@@ -360,6 +364,7 @@ Result<> ParameterClient::Implementation::wait(const Done& done, std::string_vie
   while (!done()) {
     if (machine_.failure()) return fail(*machine_.failure());
     if (corrupt_) return fail(*corrupt_);
+    if (options_.interrupted) MUSTER_TRY_VOID(options_.interrupted());
     const TimePoint now = real_clock().now();
     if (now >= deadline)
       return fail(Code::timeout,
@@ -395,6 +400,7 @@ Result<> ParameterClient::flush() { return implementation_->flush(); }
 void ParameterClient::set_address(std::uint32_t server, const net::Address& address) {
   implementation_->set_address(server, address);
 }
+std::uint64_t ParameterClient::applied() const { return implementation_->applied(); }
 std::uint64_t ParameterClient::kept() const { return implementation_->kept(); }
 
 }  // namespace muster::server

@@ -24,6 +24,8 @@ class ParameterClient {
     Duration timeout = std::chrono::seconds(60);  // of each call
     // How the connection to a server is protected; null: plain.
     std::function<net::ConnectionSecurity(std::uint32_t server)> security = {};
+    // Asked about every 100 ms while a call waits; an error ends it.
+    std::function<Result<>()> interrupted = {};
   };
   explicit ParameterClient(Options options);
   ~ParameterClient();
@@ -48,10 +50,15 @@ class ParameterClient {
     float learning_rate = 0;
     std::span<const std::uint64_t> ids = {};
     std::span<const float> values = {};  // ids.size() * width; those of equal ids are added
+    // The values are no gradients but what rows begin with that the servers do not keep yet, distinct ones.
+    bool has_first_values = false;
   };
   // The gradients of the step that was pulled last; returns without waiting for the servers.
   // Code::invalid_argument for numbers that are none.
   Result<> push(std::span<const Gradient> gradients);
+  // Steps before this one were in the rows of the last pull, of all servers; 0 where each push counts for
+  // itself.
+  std::uint64_t applied() const;
   // Waits until every server has all pushes on its disk.
   Result<> flush();
 

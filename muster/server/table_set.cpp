@@ -66,14 +66,27 @@ Result<std::vector<std::byte>> TableSet::read(const Batch& pull, std::uint64_t a
 
 Result<> TableSet::apply(std::uint64_t step, std::span<const Batch* const> pushes) {
   for (std::uint32_t index = 0; index < tables_.size(); ++index) {
-    std::vector<TablePart> parts;
+    std::vector<TablePart> parts, first_values;
     for (const Batch* push : pushes)
       for (const TablePart& part : push->parts)
-        if (part.table == index) parts.push_back(part);
+        if (part.table == index) (part.has_first_values ? first_values : parts).push_back(part);
+    if (!first_values.empty()) MUSTER_TRY_VOID(begin_rows(*tables_[index], first_values));
     if (!parts.empty()) MUSTER_TRY_VOID(apply_to(*tables_[index], step, parts));
     if (tables_[index] && (step + 1) % evicted_every == 0) tables_[index]->evict(step + 1);
   }
   return {};
+}
+
+// Every worker sends all rows, in its first push of each generation: they count where none is kept yet.
+Result<> TableSet::begin_rows(Table& table, std::span<const TablePart> parts) {
+  if (table.rows() > 0) return {};
+  for (const TablePart& part : parts)
+    if (!std::ranges::equal(std::as_bytes(part.values), std::as_bytes(parts[0].values)))
+      return fail(Code::invalid_argument,
+                  fmt::format("parameter '{}' begins differently in the workers: set the same seed in all, "
+                              "before the network is made",
+                              table.spec().name));
+  return table.assign(parts[0].ids, parts[0].values);
 }
 
 Result<> TableSet::apply_to(Table& table, std::uint64_t step, std::span<const TablePart> parts) {

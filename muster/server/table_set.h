@@ -34,6 +34,7 @@ class TableSet {
 
  private:
   Result<> check(const Batch& batch, bool has_values) const;
+  static Result<> begin_rows(Table& table, std::span<const TablePart> parts);
   Result<> apply_to(Table& table, std::uint64_t step, std::span<const TablePart> parts);
 
   Share share_;

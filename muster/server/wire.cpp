@@ -102,7 +102,9 @@ Result<Batch> read_batch(std::vector<std::byte> payload) {
   rest = rest.subspan(batch_header_bytes);
   for (std::uint32_t i = 0; i < parts; ++i) {
     if (rest.size() < part_header_bytes) return bad_batch("it ends within a part");
-    TablePart part{.table = net::load_little<std::uint32_t>(rest.data()),
+    const auto table = net::load_little<std::uint32_t>(rest.data());
+    TablePart part{.table = table & ~first_values_bit,
+                   .has_first_values = (table & first_values_bit) != 0,
                    .learning_rate = std::bit_cast<float>(net::load_little<std::uint32_t>(rest.data() + 4))};
     const std::size_t ids = net::load_little<std::uint32_t>(rest.data() + 8);
     const std::size_t values = net::load_little<std::uint32_t>(rest.data() + 12);

@@ -27,6 +27,8 @@ enum class FrameType : std::uint16_t {
 inline constexpr std::uint64_t batch_limit_bytes = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t unsent_batches_limit_bytes = 4 * batch_limit_bytes;
 inline constexpr std::size_t tables_max = 4096;
+// In the number of a part's table: its values are first ones.
+inline constexpr std::uint32_t first_values_bit = std::uint32_t{1} << 31;
 
 using FramePtr = std::shared_ptr<const std::vector<std::byte>>;
 
@@ -34,7 +36,8 @@ using FramePtr = std::shared_ptr<const std::vector<std::byte>>;
 
 struct TablePart {
   std::uint32_t table = 0;
-  float learning_rate = 0;  // of pushes
+  bool has_first_values = false;  // instead of gradients: for rows that are not kept yet
+  float learning_rate = 0;        // of pushes
   std::span<const std::uint64_t> ids = {};
   std::span<const float> values = {};
 };

@@ -15,6 +15,7 @@
 #include "muster/train/process.h"
 #include "muster/train/ps_context.h"
 #include "muster/train/run_context.h"
+#include "muster/train/served_parameters.h"
 #include "muster/train/session.h"
 #include "muster/train/updates.h"
 
@@ -83,6 +84,7 @@ Result<Role, Failure> init(const Environment& environment, const InitOptions& op
   if (Session::current() != nullptr || process().trains_alone) return process().role;
   graph::set_context_provider(&call_context);
   watch_places();
+  watch_served_parameters();
   watch_updates();
   watch_numbers(environment);
   if (explain_mode() != ExplainMode::off) return Role::worker;

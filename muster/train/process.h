@@ -16,6 +16,7 @@
 #include "muster/train/context.h"
 #include "muster/train/data_settings.h"
 #include "muster/train/front_end.h"
+#include "muster/train/parameter_servers.h"
 #include "muster/train/ps_context.h"
 #include "muster/train/recovering_call.h"
 
@@ -23,6 +24,7 @@ namespace muster::train {
 
 class Explainer;
 class NamedGroups;
+class ServedParameters;
 class Session;
 struct JobCommunicators;
 
@@ -30,6 +32,7 @@ struct JobCommunicators;
 struct Choices {
   Context context;
   PsContext ps_context;
+  ParameterServers parameter_servers;
   DataSettings data;
   std::optional<std::uint64_t> seed;
   int threads = 0;          // for kernels; 0: not yet chosen
@@ -94,10 +97,11 @@ struct LoopBody {
 struct Process {
   Session* session = nullptr;  // open
   cluster::Role role = cluster::Role::worker;
-  bool trains_alone = false;                   // init() was called where no cluster is described
-  JobCommunicators* communicators = nullptr;   // of the session: run_context.cpp
-  NamedGroups* named_groups = nullptr;         // named_groups.cpp
-  std::atomic<RecoveringCall*> call{nullptr};  // under way; simulated processes share it
+  bool trains_alone = false;                      // init() was called where no cluster is described
+  JobCommunicators* communicators = nullptr;      // of the session: run_context.cpp
+  ServedParameters* served_parameters = nullptr;  // of the session
+  NamedGroups* named_groups = nullptr;            // named_groups.cpp
+  std::atomic<RecoveringCall*> call{nullptr};     // under way; simulated processes share it
   LoopBody body;
   std::uint64_t runs = 0;  // of plans, counted: where random numbers stand
   Choices choices;

@@ -27,7 +27,10 @@ Result<> set_ps_context(const PsChoice& choice) {
   return change_to(std::move(chosen), "set_ps_context");
 }
 
-Result<> reset_ps_context() { return change_to({}, "reset_ps_context"); }
+Result<> reset_ps_context() {
+  MUSTER_TRY_VOID(set_parameter_servers({}));
+  return change_to({}, "reset_ps_context");
+}
 
 const PsContext& ps_context() { return process().choices.ps_context; }
 

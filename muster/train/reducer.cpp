@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "muster/graph/plan.h"
+#include "muster/graph/served.h"
 #include "muster/nn/nn.h"
 #include "muster/train/aborted_step.h"
 #include "muster/train/agreement.h"
@@ -70,6 +71,11 @@ DistributedReducer::DistributedReducer(std::vector<std::shared_ptr<graph::Parame
     : parameters_(std::move(parameters)), mean_(mean) {}
 
 DistributedReducer::~DistributedReducer() = default;
+
+// Those of parameters on servers are added up there.
+bool DistributedReducer::is_reduced(std::size_t index, const Tensor& gradient) const {
+  return gradient.absence() == nullptr && !graph::served_number(*parameters_[index]);
+}
 
 Result<> DistributedReducer::check_gradients(std::span<const Tensor> gradients) const {
   if (gradients.size() != parameters_.size())
@@ -136,8 +142,12 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   }
   if (step_is_aborted()) return reduced;
   std::vector<Tensor> here;
-  for (const Tensor& gradient : gradients)
-    if (gradient.absence() == nullptr) here.push_back(gradient);
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (is_reduced(i, gradients[i])) here.push_back(gradients[i]);
+  if (here.empty()) {
+    membership.report_step(++steps_);
+    return reduced;
+  }
   std::vector<Tensor> done;
   const auto stages = now.divides() ? std::optional(now.stages) : std::nullopt;
   // It may be made again, in the next epoch.
@@ -152,8 +162,9 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
       [&] { return session->recovery().explicit_collective("the reduction of gradients", stages, work); }));
   if (step_is_aborted()) return reduced;
   auto next = done.begin();
-  for (Tensor& gradient : reduced) {
-    if (gradient.absence() != nullptr) continue;
+  for (std::size_t i = 0; i < reduced.size(); ++i) {
+    Tensor& gradient = reduced[i];
+    if (!is_reduced(i, gradient)) continue;
     if (gradient.home()) next->set_home(*gradient.home());
     gradient = *next++;
   }

@@ -33,6 +33,7 @@ class DistributedReducer {
  private:
   struct Compiled;
   Result<> check_gradients(std::span<const Tensor> gradients) const;
+  bool is_reduced(std::size_t index, const Tensor& gradient) const;
   Result<> check_equal_workers(Communicator& group, bool is_divided);
   Result<> check_equal_parameters(Communicator& group);
   // What of an earlier epoch is of no use: who shares memory with whom, and who has proved to be equal.

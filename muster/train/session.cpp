@@ -6,10 +6,13 @@
 #include <cstdlib>
 #include <utility>
 
+#include "muster/graph/served.h"
 #include "muster/train/activity_scope.h"
 #include "muster/train/found_jobs.h"
 #include "muster/train/process.h"
 #include "muster/train/program.h"
+#include "muster/train/served_parameters.h"
+#include "muster/train/server_role.h"
 
 namespace muster::train {
 namespace {
@@ -57,14 +60,27 @@ std::optional<cluster::Failure> Session::open(const cluster::Settings& settings,
   if (!registration) return cluster::failure_from(registration.error());
   auto listener = collective::Listener::open(registration->address);
   if (!listener) return cluster::failure_from(listener.error());
-  registration->data_port = listener->port();
+  const bool serves = settings.role == cluster::Role::server && parameter_servers().enabled;
+  std::optional<net::PortReservation> port;  // of the server, which listens once it knows its job
+  if (serves) {
+    auto reserved = net::PortReservation::open(registration->address);
+    if (!reserved) return cluster::failure_from(reserved.error());
+    port = *std::move(reserved);
+  }
+  registration->data_port = serves ? port->port() : listener->port();
   registration->local_name = listener->local_name();
   auto watch = std::make_unique<Watch>();
   auto joined = cluster::Node::join(settings, *registration, interrupted);
   if (!joined) return std::move(joined).error();
   auto node = *std::move(joined);
   log::set_name(fmt::format("{} {}", to_string(settings.role), node->rank()));
-  if (settings.role == cluster::Role::server) return node->wait(interrupted);
+  if (serves) return serve_parameters(settings, *registration, *node, interrupted);
+  if (settings.role == cluster::Role::server) {
+    log::warning(
+        "this parameter server holds nothing: the script does not call set_ps_context(enable_ps=True) "
+        "before init()");
+    return node->wait(interrupted);
+  }
 
   auto groups = std::make_unique<WorkerGroups>(node->roster(), *std::move(listener),
                                                WorkerGroups::Options{.clock = real_clock(),
@@ -78,6 +94,8 @@ std::optional<cluster::Failure> Session::open(const cluster::Settings& settings,
   made->follow_cluster();
   if (auto failure = made->connect()) return failure;
   process().session = made.release();
+  process().served_parameters = new ServedParameters(
+      *process().session, {.call_timeout = settings.receive_timeout, .security = registration->security});
   set_while_waiting([] { Session::current()->membership_.look_for_interruption_of_wait(); });
   set_activity(cluster::WorkPhase::script);
   on_exit(leave_at_exit, nullptr);
@@ -120,6 +138,9 @@ void Session::leave(int exit_status) {
   if (membership_.in_forked_child()) return;
   set_while_waiting(nullptr);  // a language above may be gone
   watch_->stand_down();
+  if (parameter_servers().enabled && exit_status == 0 && !membership_.roster().servers.empty() &&
+      graph::served_count() == 0)
+    log::warning("the parameter servers of this job held nothing: no parameter was marked with set_param_ps");
   if (exit_status == 0) recovery_.set_done();
   membership_.leave({.exit_status = exit_status,
                      .replaced = exit_status == 0 ? recovery_.lost_folder() : std::nullopt,

@@ -55,6 +55,18 @@ def kill_two_workers(job, random):
     start(job, *names)
 
 
+def kill_server(job, random):
+    name = f"server {random.randrange(job.servers)}"
+    kill(job, name)
+    start(job, name)
+
+
+def kill_server_and_worker(job, random):
+    names = [f"server {random.randrange(job.servers)}", *some_workers(job, random, 1)]
+    kill(job, *names)
+    start(job, *names)
+
+
 def kill_all_workers(job, _random):
     names = job.names()[1:]
     kill(job, *names)

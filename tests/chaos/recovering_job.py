@@ -97,10 +97,11 @@ class Process:
 class Job:
     """`root` has a folder for each place where its processes keep something; see LAYOUTS."""
 
-    def __init__(self, folder, workers, mode, data, root=None, layout="shared", **variables):
+    def __init__(self, folder, workers, mode, data, root=None, layout="shared", servers=0, **variables):
         folder.mkdir(parents=True)
         self.folder = folder
         self.workers = workers
+        self.servers = servers
         self.mode = mode
         self.layout = layout
         self.has_certificates = "MUSTER_TLS_CONFIG" in variables
@@ -108,6 +109,7 @@ class Job:
         self.port = free_port()
         self._variables = {
             "MS_WORKER_NUM": str(workers),
+            "MS_SERVER_NUM": str(servers),
             "MS_SCHED_HOST": "127.0.0.1",
             "MS_SCHED_PORT": str(self.port),
             "MS_ENABLE_RECOVERY": "1",
@@ -126,13 +128,16 @@ class Job:
             self.start(name)
 
     def names(self):
-        return ["scheduler", *(f"worker {rank}" for rank in range(self.workers))]
+        workers = [f"worker {rank}" for rank in range(self.workers)]
+        return ["scheduler", *workers, *(f"server {number}" for number in range(self.servers))]
 
     def environment(self, name, **variables):
         role, _, rank = name.partition(" ")
         told = {"MS_ROLE": "MS_WORKER", "MS_NODE_ID": rank}
         if role == "scheduler":
             told = {"MS_ROLE": "MS_SCHED", "MS_NODE_ID": "sched"}
+        if role == "server":
+            told = {"MS_ROLE": "MS_PSERVER", "MS_NODE_ID": f"server-{rank}"}
         told["MS_RECOVERY_PATH"] = str(self.paths[name])
         every = {**clean_environment(), **self._variables, **told, **self.hosts.get(name, {}), **variables}
         return {variable: value for variable, value in every.items() if value is not None}
@@ -206,7 +211,7 @@ class Job:
             status = process.wait(max(0.1, deadline - time.monotonic()))
             if status != 0 and not (status == -signal.SIGKILL and self.has_ended_well()):
                 raise LostError(f"{process.name} ended with status {status}:\n{process.output()[-2000:]}")
-        texts = [self.processes[name].output() for name in self.names()[1:]]
+        texts = [self.processes[f"worker {rank}"].output() for rank in range(self.workers)]
         ends = [re.search(r"^state (\w+)$", text, re.MULTILINE) for text in texts]
         return [end and end[1] for end in ends]
 

@@ -1,7 +1,8 @@
 """What chaos.py breaks: a small training whose every bit depends on every step before it.
 
 CHAOS_DATA: a folder of digits. CHAOS_MODE: model, loop, calls (two of train, and a loop), norm (each worker
-has state of its own) or placed. It ends with a hash of all parameters.
+has state of its own) or placed. It ends with a hash of all parameters; where parameter servers hold them
+(CHAOS_ON_SERVERS), without the optimizer's state, which is there.
 """
 
 import hashlib
@@ -70,6 +71,8 @@ def elements(parameter):
 
 
 def main():
+    on_servers = "CHAOS_ON_SERVERS" in os.environ
+    muster.set_ps_context(enable_ps=on_servers)
     muster.init()
     workers, rank = muster.get_group_size(), muster.get_rank()
     mode = os.environ["CHAOS_MODE"]
@@ -80,6 +83,8 @@ def main():
         muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
         more = [nn.BatchNorm1d(256)] if mode == "norm" else []
         net, data = nn.SequentialCell(*layers(*more)), digits(workers, rank)
+    if on_servers:
+        net.set_param_ps()
     optimizer = nn.Momentum(net.trainable_params(), 0.05, 0.9)
     if mode == "loop":
         train_by_hand(net, optimizer, data)
@@ -90,7 +95,7 @@ def main():
     else:
         train_model(net, optimizer, data)
     state = hashlib.sha256()
-    for parameter in [*net.get_parameters(), *optimizer.get_parameters()]:
+    for parameter in [*net.get_parameters(), *([] if on_servers else optimizer.get_parameters())]:
         state.update(parameter.name.encode() + elements(parameter))
     print("state", state.hexdigest(), flush=True)
 

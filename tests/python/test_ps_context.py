@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from job import clean_environment
+from job import Job, clean_environment
 
 
 def run(script, module="muster", **variables):
@@ -24,15 +24,19 @@ def run(script, module="muster", **variables):
 def test_what_is_set_can_be_read_back_but_for_passwords(module):
     script = """
 ms.set_ps_context(config_file_path="a/config.json", enable_ssl=True, client_password="x", server_password="y")
-ms.set_ps_context(enable_ps=False)
-print(ms.get_ps_context("enable_ssl"), ms.get_ps_context("config_file_path"), ms.get_ps_context("enable_ps"))
+ms.set_ps_context(enable_ps=True, staleness=4)
+print(ms.get_ps_context("enable_ssl"), ms.get_ps_context("config_file_path"))
+print(ms.get_ps_context("enable_ps"), ms.get_ps_context("staleness"))
 ms.reset_ps_context()
 print(ms.get_ps_context("enable_ssl"), repr(ms.get_ps_context("config_file_path")))
+print(ms.get_ps_context("enable_ps"), ms.get_ps_context("staleness"))
 """
-    assert run(script, module) == "True a/config.json False\nFalse ''"
+    assert run(script, module) == "True a/config.json\nTrue 4\nFalse ''\nFalse 0"
     told = run('ms.set_ps_context(client_password="x"); ms.get_ps_context("client_password")', module)
     assert told == "ValueError: get_ps_context('client_password'): passwords are not told"
-    assert "choose enable_ps, enable_ssl or config_file_path" in run('ms.get_ps_context("port")', module)
+    assert "choose enable_ps, staleness, enable_ssl or config_file_path" in run(
+        'ms.get_ps_context("port")', module
+    )
 
 
 def join_as_worker(script, **variables):
@@ -49,3 +53,26 @@ def test_init_says_what_of_the_choice_cannot_be_used():
     assert told.startswith("ValueError: MUSTER_TLS_CONFIG='absent.json' cannot be used: cannot open")
     told = join_as_worker("ms.init()", MUSTER_TLS_CONFIG="a", MUSTER_TOKEN_FILE="b")
     assert all(part in told for part in ("MUSTER_TOKEN_FILE='b'", "TLS", "certificates"))
+
+
+def test_parameters_are_marked_only_where_servers_are_on():
+    told = run("ms.nn.Dense(1, 1).set_param_ps()")
+    assert told.startswith("RuntimeError: set_param_ps") and "enable_ps=True" in told
+    told = run(
+        "ms.set_ps_context(enable_ps=True); ms.nn.Dense(1, 1).weight.set_param_ps(init_in_server=True)"
+    )
+    assert told.startswith("RuntimeError: set_param_ps: init_in_server") and "embedding_table" in told
+    told = run("ms.set_ps_context(staleness=-1)")
+    assert told.startswith("ValueError: set_ps_context: staleness is -1")
+
+
+def test_a_job_without_servers_says_so_where_a_parameter_is_marked():
+    script = """
+import muster as ms
+ms.set_ps_context(enable_ps=True)
+ms.init()
+ms.nn.Dense(1, 1).set_param_ps()
+"""
+    with Job(script, 1) as job:
+        output = job.workers[0].output()
+    assert "MS_SERVER_NUM is 0" in output and "ValueError" in output

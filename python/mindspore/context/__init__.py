@@ -214,28 +214,39 @@ def set_auto_parallel_context(
     device_num=None,
     comm_fusion=None,
     all_reduce_fusion_config=None,
+    full_batch=None,
     **settings,
 ) -> None:
     """parallel_mode STAND_ALONE or DATA_PARALLEL, gradients_mean, and how gradients are reduced together:
     comm_fusion={"allreduce": {"mode": "auto", "size" (in MiB) or "index", "config": ...}}. An index counts
-    gradients in the order in which the backward pass makes them."""
+    gradients in the order in which the backward pass makes them. `full_batch` changes nothing: in these modes
+    each worker computes on what its dataset gives."""
     buckets = _buckets(comm_fusion, all_reduce_fusion_config)
     if settings:
         named = ", ".join(sorted(settings))
         raise NotImplementedError(_names.sentence(f"mindspore.set_auto_parallel_context({named})"))
     if parallel_mode in ("hybrid_parallel", "semi_auto_parallel", "auto_parallel"):
         raise NotImplementedError(_names.sentence(f"parallel_mode '{parallel_mode}'"))
+    if full_batch is not None and not isinstance(full_batch, bool):
+        raise TypeError(f"full_batch is True or False, not {full_batch!r}")
     if device_num is not None:
         _device.note_once("note: device_num has no effect: the world size is that of the cluster")
     muster.set_auto_parallel_context(parallel_mode=parallel_mode, gradients_mean=gradients_mean, **buckets)
 
 
-_PS_SETTINGS = ("enable_ps", "enable_ssl", "config_file_path", "client_password", "server_password")
+_PS_SETTINGS = (
+    "enable_ps",
+    "staleness",
+    "enable_ssl",
+    "config_file_path",
+    "client_password",
+    "server_password",
+)
 
 
 def set_ps_context(**settings) -> None:
-    """Encryption, before init(): enable_ssl, config_file_path, client_password and server_password. Parameter
-    servers (enable_ps) are not provided yet."""
+    """Parameter servers (enable_ps, staleness) and encryption (enable_ssl, config_file_path, client_password,
+    server_password), before init()."""
     others = ", ".join(sorted(set(settings) - set(_PS_SETTINGS)))
     if others:
         raise NotImplementedError(_names.sentence(f"mindspore.set_ps_context({others})"))

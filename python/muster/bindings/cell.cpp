@@ -272,8 +272,14 @@ nb::any missing_attribute(nb::handle self, const std::string& name) {
   raise(Error{Code::invalid_argument, cell.description() + " defines no construct, so it cannot be called"});
 }
 
-[[noreturn]] void refuse_parameter_server() {
-  raise(Error{Code::not_provided, "set_param_ps is not provided yet: parameter servers hold no parameters"});
+void set_param_ps(const Cell& cell, bool recurse, bool init_in_server) {
+  std::vector<graph::ParameterPtr> marked;
+  if (recurse)
+    marked = cell.trainable_params();
+  else
+    for (const auto& [name, parameter] : cell.own_parameters())
+      if (parameter->requires_grad()) marked.push_back(parameter);
+  for (const graph::ParameterPtr& parameter : marked) put_on_servers(parameter, init_in_server);
 }
 
 nb::typed<nb::list, Cell> children_of(const Cell& cell) {
@@ -538,9 +544,9 @@ void bind_cell(nb::module_& core) {
           "placed_rank",
           [](const Cell& self) { return self.placed() ? std::optional(self.placed()->rank) : std::nullopt; },
           "The worker of place(); None where the cell itself was not placed.")
-      .def(
-          "set_param_ps", [](const Cell&, const nb::args&, const nb::kwargs&) { refuse_parameter_server(); },
-          nb::arg("args"), nb::arg("kwargs"), "Not provided yet: raises NotImplementedError.")
+      .def("set_param_ps", &set_param_ps, nb::arg("recurse") = true, nb::arg("init_in_server") = false,
+           "Parameter.set_param_ps for all trainable parameters of the cell, and with `recurse` of the cells "
+           "in it.")
       .def_prop_rw(
           "training", [](const Cell& self) { return self.training(); },
           [](Cell& self, bool training) {

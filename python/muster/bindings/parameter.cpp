@@ -6,9 +6,11 @@
 
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 
+#include "muster/train/parameter_servers.h"
 #include "muster/train/train.h"
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dtype.h"
@@ -91,7 +93,23 @@ nb::object cloned(nb::handle self, nb::handle init) {
   return parameter_object(made);
 }
 
+void set_param_ps(const PythonParameter& self, bool init_in_server) {
+  put_on_servers(self.parameter(), init_in_server);
+}
+
 }  // namespace
+
+void put_on_servers(const ParameterPtr& parameter, bool init_in_server) {
+  if (!train::parameter_servers().enabled)
+    throw std::runtime_error(
+        "set_param_ps is of parameter server training: call set_ps_context(enable_ps=True) before init()");
+  if (init_in_server && !parameter->name().ends_with("embedding_table"))
+    throw std::runtime_error(
+        "set_param_ps: init_in_server=True is for parameters whose names end in "
+        "'embedding_table', not '" +
+        parameter->name() + "'");
+  unwrap(train::put_on_servers(parameter));
+}
 
 PythonParameter::PythonParameter(ParameterPtr parameter) : graph::Value(parameter) {
   objects().emplace(parameter.get(), this);
@@ -190,13 +208,11 @@ void bind_parameter(nb::module_& core) {
       .def(
           "value", [](const PythonParameter& self) { return graph::Value(elements_of(self)); },
           "The elements as a Tensor, which follows the updates.")
-      .def(
-          "set_param_ps",
-          [](const PythonParameter&, const nb::args&, const nb::kwargs&) {
-            raise(Error{Code::not_provided,
-                        "set_param_ps is not provided yet: parameter servers hold no parameters"});
-          },
-          nb::arg("args"), nb::arg("kwargs"), "Not provided yet: raises NotImplementedError.")
+      .def("set_param_ps", &set_param_ps, nb::arg("init_in_server") = false,
+           "The parameter lives on the job's parameter servers, which update it by its optimizer's rule with "
+           "the mean of all workers' gradients. After set_ps_context(enable_ps=True) and init(), else "
+           "RuntimeError. `init_in_server`, for names that end in 'embedding_table', changes nothing: the "
+           "values are the same.")
       .def_prop_ro(
           "_address",
           [](const PythonParameter& self) { return reinterpret_cast<std::intptr_t>(self.parameter().get()); },

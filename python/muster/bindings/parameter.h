@@ -25,6 +25,9 @@ nb::object parameter_object(const graph::ParameterPtr& parameter);
 void set_value(nb::handle self, graph::Value value);
 nb::typed<nb::list, PythonParameter> parameter_objects(const std::vector<graph::ParameterPtr>& parameters);
 
+// What Parameter.set_param_ps does.
+void put_on_servers(const graph::ParameterPtr& parameter, bool init_in_server);
+
 // A list of Parameters from any iterable of them; `what` names it in errors ("SGD(params)").
 std::vector<graph::ParameterPtr> parameters_from(nb::handle iterable, const std::string& what);
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/train/parameter_servers.h"
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/parameter.h"
@@ -169,13 +170,26 @@ void set_auto_parallel_context(std::optional<std::string> parallel_mode, std::op
   if (gradients_mean) train::set_gradients_mean(*gradients_mean);
 }
 
-void set_ps_context(bool enable_ps, std::optional<bool> enable_ssl,
+// Steps that a worker may be ahead; None: as many as it likes.
+std::optional<std::uint64_t> staleness_from(nb::handle staleness) {
+  if (staleness.is_none()) return std::nullopt;
+  const bool is_number = nb::isinstance<nb::int_>(staleness) && !nb::isinstance<nb::bool_>(staleness);
+  if (!is_number) throw nb::type_error("set_ps_context: staleness is a whole number of steps, or None");
+  const auto steps = nb::cast<std::int64_t>(staleness);
+  if (steps < 0)
+    throw nb::value_error(
+        ("set_ps_context: staleness is " + std::to_string(steps) + "; it must be at least 0, or None")
+            .c_str());
+  return static_cast<std::uint64_t>(steps);
+}
+
+void set_ps_context(std::optional<bool> enable_ps, nb::handle staleness, std::optional<bool> enable_ssl,
                     std::optional<std::filesystem::path> config_file_path,
                     std::optional<std::string> client_password, std::optional<std::string> server_password) {
-  if (enable_ps)
-    raise(Error{Code::not_provided,
-                "set_ps_context(enable_ps=True) is not provided yet: parameter servers hold no "
-                "parameters; use data parallel training"});
+  train::ParameterServers servers = train::parameter_servers();
+  if (enable_ps) servers.enabled = *enable_ps;
+  if (!staleness.is(nb::ellipsis())) servers.staleness = staleness_from(staleness);
+  unwrap(train::set_parameter_servers(servers));
   std::optional<std::string> path;
   if (config_file_path) path = config_file_path->string();
   unwrap(train::set_ps_context({.enable_ssl = enable_ssl,
@@ -186,14 +200,15 @@ void set_ps_context(bool enable_ps, std::optional<bool> enable_ssl,
 
 nb::object get_ps_context(const std::string& attr_key) {
   const train::PsContext& context = train::ps_context();
-  if (attr_key == "enable_ps") return nb::bool_(false);
+  if (attr_key == "enable_ps") return nb::bool_(train::parameter_servers().enabled);
+  if (attr_key == "staleness") return nb::cast(train::parameter_servers().staleness);
   if (attr_key == "enable_ssl") return nb::bool_(context.enable_ssl);
   if (attr_key == "config_file_path") return nb::cast(context.config_file_path);
   const bool is_password = attr_key == "client_password" || attr_key == "server_password";
-  raise(Error{
-      Code::invalid_argument,
-      "get_ps_context('" + attr_key + "'): " +
-          (is_password ? "passwords are not told" : "choose enable_ps, enable_ssl or config_file_path")});
+  raise(Error{Code::invalid_argument,
+              "get_ps_context('" + attr_key + "'): " +
+                  (is_password ? "passwords are not told"
+                               : "choose enable_ps, staleness, enable_ssl or config_file_path")});
 }
 
 void bind_ranks(nb::module_& core) {
@@ -255,20 +270,23 @@ void bind_context(nb::module_& core) {
       "backward pass makes the gradients. The bits of the result do not depend on the buckets. What is not "
       "given stays.");
   core.def(
-      "set_ps_context", &set_ps_context, nb::kw_only(), nb::arg("enable_ps") = false,
-      nb::arg("enable_ssl") = nb::none(), nb::arg("config_file_path") = nb::none(),
-      nb::arg("client_password") = nb::none(), nb::arg("server_password") = nb::none(),
-      nb::sig("def set_ps_context(*, enable_ps: bool = False, enable_ssl: bool | None = None, "
-              "config_file_path: str | os.PathLike | None = None, client_password: str | None = None, "
-              "server_password: str | None = None) -> None"),
-      "Encryption, before init(): `enable_ssl` with the JSON file `config_file_path`, which names "
-      "certificates, and the passwords of its .p12 files. What is not given stays. MUSTER_TLS_CONFIG and its "
-      "kin do the same from outside, without a password in the script. `enable_ps`: parameter servers that "
-      "hold parameters are not provided yet, so True raises NotImplementedError.");
-  core.def(
-      "get_ps_context", &get_ps_context, nb::arg("attr_key"),
-      nb::sig("def get_ps_context(attr_key: str) -> bool | str"),
-      "What set_ps_context chose: 'enable_ps', 'enable_ssl' or 'config_file_path'. Passwords are not told.");
+      "set_ps_context", &set_ps_context, nb::kw_only(), nb::arg("enable_ps") = nb::none(),
+      nb::arg("staleness").none() = nb::ellipsis(), nb::arg("enable_ssl") = nb::none(),
+      nb::arg("config_file_path") = nb::none(), nb::arg("client_password") = nb::none(),
+      nb::arg("server_password") = nb::none(),
+      nb::sig("def set_ps_context(*, enable_ps: bool | None = None, staleness: int | None = ..., enable_ssl: "
+              "bool | None = None, config_file_path: str | os.PathLike | None = None, client_password: str | "
+              "None = None, server_password: str | None = None) -> None"),
+      "Parameter servers and encryption, before init(). `enable_ps`: processes with MS_ROLE=MS_PSERVER hold "
+      "the parameters that set_param_ps marks, and update them. `staleness`: how many steps a worker may be "
+      "ahead of what is applied there, 0 at first; None: as many as it likes. `enable_ssl` with the JSON "
+      "file `config_file_path`, which names certificates, and the passwords of its .p12 files; "
+      "MUSTER_TLS_CONFIG and its kin do the same from outside, without a password in the script. What is not "
+      "given stays.");
+  core.def("get_ps_context", &get_ps_context, nb::arg("attr_key"),
+           nb::sig("def get_ps_context(attr_key: str) -> bool | str | int | None"),
+           "What set_ps_context chose: 'enable_ps', 'staleness', 'enable_ssl' or 'config_file_path'. "
+           "Passwords are not told.");
   core.def(
       "reset_ps_context", [] { unwrap(train::reset_ps_context()); },
       "What set_ps_context chose, back to the defaults. Before init().");

@@ -1,0 +1,222 @@
+"""Parameters on parameter servers: the bits of data parallel training, also where processes die."""
+
+import functools
+import random
+import re
+import subprocess
+import sys
+
+import pytest
+from digits import write_digits
+from job import Job, clean_environment, free_port
+from places import BUILD, ROOT, SEARCH_PATH
+from tls import Tree
+
+sys.path.insert(0, str(ROOT / "tests/chaos"))
+import faults
+import recovering_job
+
+SCRIPT = """
+import hashlib
+import muster
+from muster import nn, train
+from muster.dataset import MnistDataset, transforms, vision
+
+MARKS = MARKS_
+muster.set_ps_context(enable_ps=MARKS is not None, staleness=STALENESS_)
+muster.init()
+rank, workers = muster.get_rank(), muster.get_group_size()
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+muster.set_seed(SEED_)
+net = nn.SequentialCell(nn.Flatten(), nn.Dense(28 * 28, 100), nn.ReLU(), nn.Dense(100, 10))
+for number in MARKS or []:
+    net[number].set_param_ps()
+dataset = MnistDataset(FOLDER_, num_shards=workers, shard_id=rank)
+dataset = dataset.map(vision.Rescale(1 / 255.0, 0), "image").map(transforms.TypeCast(muster.int32), "label")
+dataset = dataset.batch(32 // workers, drop_remainder=True)
+optimizer = nn.OPTIMIZER_
+loss_fn = nn.CrossEntropyLoss()
+if LOOP_:
+    net.set_train()
+    grad_fn = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, net.trainable_params())
+    reducer = nn.DistributedGradReducer(optimizer.parameters)
+    for _ in range(2):
+        for image, label in dataset:
+            loss, gradients = grad_fn(image, label)
+            optimizer(reducer(gradients))
+else:
+    train.Model(net, loss_fn, optimizer).train(2, dataset)
+weights = b"".join(parameter.asnumpy().tobytes() for parameter in net.get_parameters())
+print("weights", hashlib.sha256(weights).hexdigest())
+"""
+
+
+@pytest.fixture(name="digits", scope="module")
+def digits_fixture(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("digits")
+    write_digits(folder, 160)
+    return str(folder)
+
+
+def start(digits, servers, marks=(1, 3), optimizer="Momentum(net.trainable_params(), 0.05, 0.9)", **options):
+    told = {"MARKS": marks, "STALENESS": 0, "SEED": 3, "FOLDER": digits, "LOOP": False, **options}
+    script = SCRIPT.replace("OPTIMIZER_", optimizer)
+    for name, value in told.items():
+        script = script.replace(
+            f"{name}_", value if name == "SEED" and isinstance(value, str) else repr(value)
+        )
+    job = Job(script, 2, MS_SERVER_NUM=str(servers))
+    job.servers = [job.start(f"server {n}", MS_ROLE="MS_PSERVER") for n in range(servers)]
+    return job
+
+
+def trained(digits, servers, **options):
+    """The hash of the weights, which all workers have; every process has ended well."""
+    with start(digits, servers, **options) as job:
+        try:
+            outputs = [worker.output() for worker in job.workers]
+            statuses = [process.wait() for process in [*job.everybody(), *job.servers]]
+        finally:
+            for server in job.servers:
+                server.end()
+    assert set(statuses) == {0}, "\n".join(outputs)
+    hashes = {re.search(r"weights (\w+)", output)[1] for output in outputs}
+    return hashes.pop() if len(hashes) == 1 else hashes
+
+
+OPTIMIZERS = [
+    "SGD(net.trainable_params(), 0.05)",
+    "Momentum(net.trainable_params(), 0.05, 0.9, weight_decay=0.01, use_nesterov=True)",
+    "Adam(net.trainable_params(), nn.cosine_decay_lr(0.0, 0.01, 10, 5, 2), weight_decay=0.01)",
+    "Adagrad(net.trainable_params(), learning_rate=0.01)",
+    "FTRL(net.trainable_params(), learning_rate=0.01)",
+]
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda text: text.partition("(")[0])
+def test_servers_give_the_bits_of_data_parallel_training(digits, optimizer):
+    expected = trained(digits, 0, marks=None, optimizer=optimizer)
+    assert isinstance(expected, str)
+    assert trained(digits, 2, optimizer=optimizer) == expected
+
+
+@pytest.mark.parametrize("loop", [False, True])
+@pytest.mark.parametrize("servers", [1, 3])
+def test_some_parameters_on_servers_change_no_bit(digits, servers, loop):
+    expected = trained(digits, 0, marks=None)
+    assert trained(digits, servers, marks=(1,), LOOP=loop) == expected
+
+
+def test_workers_that_are_ahead_of_the_servers_end_well(digits):
+    assert trained(digits, 2, STALENESS=3)
+    assert trained(digits, 2, STALENESS=None)
+
+
+def failure(digits, **options):
+    with start(digits, 1, **options) as job:
+        try:
+            outputs = [worker.output() for worker in job.workers]
+            assert all(worker.wait() != 0 for worker in job.workers)
+        finally:
+            for server in job.servers:
+                server.end()
+    return "\n".join(outputs)
+
+
+def test_what_cannot_be_on_servers_is_named(digits):
+    told = failure(digits, optimizer="Lamb(net.trainable_params(), 0.01)")
+    assert "Lamb" in told and "1.weight" in told and "parameter servers" in told
+
+
+RECOVERING = {"CHAOS_EPOCHS": "12", "CHAOS_ON_SERVERS": "1"}
+
+
+@pytest.fixture(name="unbroken_end", scope="module")
+def unbroken_end_fixture(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unbroken")
+    write_digits(folder, rows=640)
+
+    @functools.cache
+    def end(mode):
+        with recovering_job.Job(folder / mode, 2, mode, folder, servers=2, **RECOVERING) as job:
+            states = job.wait()
+        assert len(set(states)) == 1
+        assert None not in states
+        return folder, states
+
+    return end
+
+
+@pytest.mark.parametrize(
+    ("fault", "mode"),
+    [
+        (faults.kill_server, "model"),
+        (faults.kill_server, "loop"),
+        (faults.kill_worker, "model"),
+        (faults.kill_worker, "loop"),
+        (faults.kill_scheduler, "model"),
+        (faults.kill_server_and_worker, "model"),
+        (faults.kill_everybody, "model"),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, unbroken_end, fault, mode):
+    digits, expected = unbroken_end(mode)
+    with recovering_job.Job(tmp_path / "job", 2, mode, digits, servers=2, **RECOVERING) as job:
+        job.wait_for_progress(())
+        logs = list(tmp_path.rglob("server_*.log"))
+        assert len(logs) == 2
+        assert all(log.stat().st_size > 0 for log in logs)  # they do hold parameters
+        fault(job, random.Random(1))
+        assert job.wait() == expected
+
+
+def test_an_encrypted_training_goes_on_when_a_server_is_lost(tmp_path, unbroken_end):
+    digits, expected = unbroken_end("model")
+    certificates = tmp_path / "certificates"
+    certificates.mkdir()
+    variables = {**RECOVERING, **Tree(certificates).variables()}
+    with recovering_job.Job(tmp_path / "job", 2, "model", digits, servers=2, **variables) as job:
+        job.wait_for_progress(())
+        faults.kill_server(job, random.Random(1))
+        assert job.wait() == expected
+
+
+def test_muster_run_starts_servers_and_all_end_well(tmp_path, digits):
+    script = (ROOT / "examples/parameter_server/train.py").read_text()
+    (tmp_path / "train.py").write_text(script)
+    done = subprocess.run(
+        [BUILD / "apps/muster/muster", "run", "-n", "2", "--servers", "2", "train.py"],
+        cwd=tmp_path,
+        env={**clean_environment(), "PATH": SEARCH_PATH, "DATA_PATH": digits, "EPOCHS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"loss is", done.stdout)) == 2
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_the_sample_in_mindspores_words_runs_and_all_its_workers_agree(tmp_path, digits, count):
+    done = subprocess.run(
+        [ROOT / "examples/parameter_server/run.sh"],
+        env={
+            **clean_environment(),
+            "MS_WORKER_NUM": str(count),
+            "MS_SERVER_NUM": str(count),
+            "MS_SCHED_PORT": str(free_port()),
+            "DATA_PATH": digits,
+            "EPOCHS": "2",
+            "LOGS": str(tmp_path),
+            "PYTHON": sys.executable,
+        },
+        timeout=60,
+        check=False,
+    )
+    texts = [(tmp_path / f"worker_{rank}.log").read_text() for rank in range(count)]
+    assert done.returncode == 0, texts[0]
+    losses = [re.findall(r"loss is (\S+)", text) for text in texts]
+    assert len(losses[0]) == 2 and all(each == losses[0] for each in losses)
+    assert float(losses[0][-1]) < float(losses[0][0])
