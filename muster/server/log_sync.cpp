@@ -4,8 +4,7 @@
 
 namespace muster::server {
 
-LogSync::LogSync(const PushLog& log, Done done)
-    : log_(log), done_(std::move(done)), thread_([this] { run(); }) {}
+LogSync::LogSync(PushLog& log, Done done) : log_(log), done_(std::move(done)), thread_([this] { run(); }) {}
 
 LogSync::~LogSync() {
   {

@@ -16,7 +16,7 @@ class LogSync {
   // Called on the thread, with how many of the records are on the disk, or why they cannot be.
   using Done = std::function<void(Result<std::uint64_t>)>;
   // The log is borrowed.
-  LogSync(const PushLog& log, Done done);
+  LogSync(PushLog& log, Done done);
   ~LogSync();
 
   // So many records were appended.
@@ -25,7 +25,7 @@ class LogSync {
  private:
   void run();
 
-  const PushLog& log_;
+  PushLog& log_;
   Done done_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -65,6 +65,7 @@ class ParameterClient::Implementation {
   Result<> pull(std::uint64_t step, std::span<const Lookup> lookups);
   Result<> push(std::span<const Gradient> gradients);
   Result<> flush();
+  void set_common_point(std::uint64_t step) { send(machine_.set_common_point(step)); }
   void set_address(std::uint32_t server, const net::Address& address);
   std::uint64_t kept() const { return machine_.kept(); }
   std::uint64_t applied() const { return applied_; }
@@ -319,6 +320,8 @@ void ParameterClient::Implementation::send(std::uint32_t server, const ToServer&
     for (std::uint32_t table = 0; table < specs_.size(); ++table) send_table(server, table);
     return;
   }
+  if (const auto* point = std::get_if<CommonPoint>(&message))
+    return send_frame(server, FrameType::common_point, point->generation, encode(*point));
   net::FrameHeader header{.job_id = options_.job_id};
   Body body;
   if (const auto* pull = std::get_if<Pull>(&message)) {
@@ -401,6 +404,7 @@ void ParameterClient::set_address(std::uint32_t server, const net::Address& addr
   implementation_->set_address(server, address);
 }
 std::uint64_t ParameterClient::applied() const { return implementation_->applied(); }
+void ParameterClient::set_common_point(std::uint64_t step) { implementation_->set_common_point(step); }
 std::uint64_t ParameterClient::kept() const { return implementation_->kept(); }
 
 }  // namespace muster::server

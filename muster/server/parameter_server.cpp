@@ -6,21 +6,12 @@
 #include <list>
 #include <utility>
 
-#include "muster/server/log_sync.h"
-#include "muster/server/push_log.h"
+#include "muster/server/server_disk.h"
 #include "muster/server/table_set.h"
 #include "muster/server/wire.h"
 
 namespace muster::server {
 namespace {
-
-// A push that is held until no worker can go back before it. What it says is in the log once it was applied,
-// and read again only where the rows go back.
-struct HeldPush {
-  mutable std::optional<Batch> batch = {};
-  net::FrameHeader header = {};
-  mutable PushLog::Place place = {};
-};
 
 struct WantedRows {
   Batch batch = {};
@@ -49,10 +40,7 @@ class ParameterServer::Implementation {
   };
   using PeerPlace = std::list<Peer>::iterator;
 
-  // ---- The log
-  Result<> open_log();
-  Result<> read_record(net::Frame frame, const PushLog::Place& place, Restored& restored);
-  Result<PushLog::Place> write_record(net::FrameHeader header, std::span<const std::byte> payload);
+  Result<> open_disk();
 
   // ---- Connections
   void accept(std::unique_ptr<net::Connection> connection);
@@ -73,24 +61,22 @@ class ParameterServer::Implementation {
   Result<> act(const Reset& reset);
   Result<> act(const Answer& answer);
   Result<> act(const Send& send);
-  Result<> load(const HeldPush& push) const;
   void fail_with(const Error& error);
 
   net::Loop& loop_;
   Options options_;
   ServerMachine machine_;
   TableSet tables_;
-  std::optional<PushLog> log_;
+  std::unique_ptr<ServerDisk> disk_;
   std::uint64_t appended_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what the sync's thread posts
-  std::unique_ptr<LogSync> sync_;                               // ends before log_
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what is posted
   std::list<Peer> peers_;
   std::unique_ptr<net::ConnectionListener> listener_;
   std::optional<Error> failure_;
 };
 
 Result<> ParameterServer::Implementation::open() {
-  if (!options_.log_path.empty()) MUSTER_TRY_VOID(open_log());
+  if (!options_.log_path.empty()) MUSTER_TRY_VOID(open_disk());
   const net::ConnectionLimits limits{.payload_size_bytes = batch_limit_bytes,
                                      .unsent_size_bytes = unsent_batches_limit_bytes};
   MUSTER_TRY(listener_,
@@ -101,67 +87,20 @@ Result<> ParameterServer::Implementation::open() {
   return {};
 }
 
-// ---- The log
-
-Result<> ParameterServer::Implementation::open_log() {
-  Restored restored;
-  MUSTER_TRY(PushLog log,
-             PushLog::open(options_.log_path, [&](net::Frame frame, const PushLog::Place& place) {
-               return read_record(std::move(frame), place, restored);
-             }));
-  log_ = std::move(log);
+Result<> ParameterServer::Implementation::open_disk() {
+  disk_ = std::make_unique<ServerDisk>(
+      loop_,
+      ServerDisk::Options{.path = options_.log_path,
+                          .job_id = options_.job_id,
+                          .share = options_.share,
+                          .log_limit_bytes = options_.log_limit_bytes},
+      machine_, tables_,
+      ServerDisk::Events{.kept = [this](std::uint64_t records) { do_all(machine_.log_kept(records)); },
+                         .failed = [this](const Error& error) { fail_with(error); }});
+  MUSTER_TRY(const Restored restored, disk_->open());
   MUSTER_TRY(const Actions actions, machine_.restore(restored));
   do_all(actions);
-  if (failure_) return fail(*failure_);
-  sync_ = std::make_unique<LogSync>(
-      *log_, [this, alive = std::weak_ptr<bool>(alive_), &loop = loop_](Result<std::uint64_t> kept) {
-        loop.post([this, alive, kept = std::move(kept)] {
-          if (alive.expired()) return;
-          if (!kept) return fail_with(kept.error());
-          do_all(machine_.log_kept(*kept));
-        });
-      });
-  return {};
-}
-
-Result<> ParameterServer::Implementation::read_record(net::Frame frame, const PushLog::Place& place,
-                                                      Restored& restored) {
-  if (frame.header.job_id != options_.job_id)
-    return fail(Code::refused,
-                fmt::format("the log of pushes '{}' is of another job: remove it, or give another path",
-                            options_.log_path));
-  switch (static_cast<FrameType>(frame.header.type)) {
-    case FrameType::table: {
-      MUSTER_TRY(const TableMessage table, decode_table(frame));
-      MUSTER_TRY([[maybe_unused]] const bool is_new, tables_.declare(table.table, table.spec));
-      return {};
-    }
-    case FrameType::generation: {
-      MUSTER_TRY(const Hello begun, decode_hello(frame));
-      restored.log.emplace_back(GenerationRecord{.generation = begun.generation, .begin = begun.begin});
-      return {};
-    }
-    case FrameType::push: {
-      MUSTER_TRY(const Batch batch, read_batch(std::move(frame.payload)));
-      restored.log.emplace_back(PushRecord{
-          .worker = batch.worker,
-          .step = frame.header.sequence,
-          .body = std::make_shared<HeldPush>(HeldPush{.batch = {}, .header = frame.header, .place = place})});
-      return {};
-    }
-    default:
-      return fail(Code::corrupt, fmt::format("the log of pushes '{}' has a record of type {:#06x}",
-                                             options_.log_path, frame.header.type));
-  }
-}
-
-Result<PushLog::Place> ParameterServer::Implementation::write_record(net::FrameHeader header,
-                                                                     std::span<const std::byte> payload) {
-  if (!log_) return PushLog::Place{};
-  header.payload_size_bytes = payload.size();
-  header.payload_checksum = net::payload_checksum(payload);
-  header.job_id = options_.job_id;
-  return log_->append(header, payload);
+  return failure_ ? Result<>(fail(*failure_)) : Result<>{};
 }
 
 // ---- Connections
@@ -200,6 +139,11 @@ Result<> ParameterServer::Implementation::hear(PeerPlace peer, net::Frame frame)
   if (type == FrameType::hello) return hear_hello(peer, frame);
   if (!peer->worker) return fail(Code::refused, "a connection did not begin with a hello");
   if (type == FrameType::table) return hear_table(frame);
+  if (type == FrameType::common_point) {
+    MUSTER_TRY(const CommonPoint point, decode_common_point(frame));
+    do_all(machine_.receive(point));
+    return {};
+  }
   if (type == FrameType::pull || type == FrameType::push) return hear_batch(*peer, std::move(frame));
   return fail(Code::corrupt, fmt::format("a worker has sent a frame of type {:#06x}", frame.header.type));
 }
@@ -218,7 +162,9 @@ Result<> ParameterServer::Implementation::hear_table(const net::Frame& frame) {
   MUSTER_TRY(const TableMessage table, decode_table(frame));
   MUSTER_TRY(const bool is_new, tables_.declare(table.table, table.spec));
   if (!is_new) return {};
-  if (const auto written = write_record(frame.header, frame.payload); !written) fail_with(written.error());
+  if (disk_ == nullptr) return {};
+  if (const auto written = disk_->write_table(frame.header, frame.payload); !written)
+    fail_with(written.error());
   return {};
 }
 
@@ -266,40 +212,24 @@ void ParameterServer::Implementation::do_all(const Actions& actions) {
     const Result<> done = std::visit([this](const auto& each) { return act(each); }, action);
     if (!done) return fail_with(done.error());
   }
-  if (appended_ == before) return;
-  if (sync_ != nullptr)
-    sync_->want(appended_);
-  else
+  if (disk_ != nullptr) {
+    if (appended_ != before) disk_->want_kept(appended_);
+    disk_->look();
+  } else if (appended_ != before) {
     do_all(machine_.log_kept(appended_));  // nothing is ever kept better than now
+  }
 }
 
 Result<> ParameterServer::Implementation::act(const Append& append) {
   ++appended_;
-  if (const auto* begun = std::get_if<GenerationRecord>(&append.record)) {
-    MUSTER_TRY([[maybe_unused]] const auto place,
-               write_record({.type = static_cast<std::uint16_t>(FrameType::generation)},
-                            encode(Hello{.generation = begun->generation, .begin = begun->begin})));
-    return {};
-  }
-  const auto& push = *static_cast<const HeldPush*>(std::get<PushRecord>(append.record).body.get());
-  if (!log_) return {};
-  MUSTER_TRY(push.place, log_->append(push.header, push.batch->payload));
-  return {};
-}
-
-Result<> ParameterServer::Implementation::load(const HeldPush& push) const {
-  if (push.batch) return {};
-  MUSTER_CHECK(log_.has_value(), "a push was applied again without a log");
-  MUSTER_TRY(auto payload, log_->read(push.place));
-  MUSTER_TRY(push.batch, read_batch(std::move(payload)));
-  return {};
+  return disk_ == nullptr ? Result<>{} : disk_->write(append.record);
 }
 
 Result<> ParameterServer::Implementation::act(const Apply& apply) {
   std::vector<const Batch*> batches;
   for (const Body& body : apply.bodies) {
     const auto& push = *static_cast<const HeldPush*>(body.get());
-    MUSTER_TRY_VOID(load(push));
+    if (disk_ != nullptr) MUSTER_TRY_VOID(disk_->load(push));
     batches.push_back(&*push.batch);
   }
   MUSTER_TRY_VOID(tables_.apply(apply.step, batches));
@@ -308,10 +238,10 @@ Result<> ParameterServer::Implementation::act(const Apply& apply) {
 }
 
 Result<> ParameterServer::Implementation::act(const Reset&) {
-  if (!log_)
+  if (disk_ == nullptr)
     return fail(Code::not_provided,
                 "workers go back to an earlier step, which parameter servers without a log cannot");
-  return tables_.reset();
+  return disk_->reset_rows();
 }
 
 Result<> ParameterServer::Implementation::act(const Answer& answer) {

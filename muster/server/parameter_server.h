@@ -22,8 +22,11 @@ class ParameterServer {
     std::uint64_t job_id = 0;
     Share share = {};
     ServerConfig config = {};
-    // The file of the log. Empty: none; then the server's death loses its rows, and workers cannot go back.
+    // The server keeps `log_path`.base, its rows as of some step, and `log_path`.0 and on, a log of what was
+    // pushed since. Empty: nothing; then the server's death loses its rows, and workers cannot go back.
     std::string log_path = {};
+    // From this length of the log on, and an eighth of the rows', rows are written down anew.
+    std::uint64_t log_limit_bytes = std::uint64_t{64} << 20;
     net::ListenerSecurity security = {};
   };
   // The loop is borrowed. Where the log is there already, the server has its rows when this returns.

@@ -37,7 +37,13 @@ struct Pull {
   std::uint64_t step = 0;
   Body body = {};
 };
-using ToServer = std::variant<Hello, Push, Pull>;
+// All workers have a recovery point of this step or a later one: nobody goes back behind it any more.
+struct CommonPoint {
+  std::uint32_t worker = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t step = 0;
+};
+using ToServer = std::variant<Hello, Push, Pull, CommonPoint>;
 
 // ---- From a server
 

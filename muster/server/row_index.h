@@ -17,6 +17,10 @@ inline constexpr std::uint32_t no_slot = 0xFFFFFFFF;
 // Of a vocabulary: 4 bytes for each row of the range, in memory once a row near it is made.
 class RangeIndex {
  public:
+  // What is kept of a row beside its values, so that files need no index.
+  struct Key {
+    std::uint32_t place = 0;  // in the range
+  };
   static Result<RangeIndex> make(RowRange range);
 
   std::uint32_t find(std::uint64_t id) const { return places()[id - range_.begin] - 1; }
@@ -26,6 +30,9 @@ class RangeIndex {
   // Before `count` inserts.
   Result<> reserve(std::size_t) { return {}; }
   const RowRange& range() const { return range_; }
+  Key key(std::uint64_t id, std::uint64_t) const { return {static_cast<std::uint32_t>(id - range_.begin)}; }
+  std::uint64_t id(Key key) const { return range_.begin + key.place; }
+  bool is_row(Key) const { return true; }  // none is ever removed
 
  private:
   RangeIndex(RowRange range, ZeroPages pages) : range_(range), pages_(std::move(pages)) {}
@@ -38,6 +45,10 @@ class RangeIndex {
 // Of any 64-bit ids: open addressing with linear probing, at most 2/3 full.
 class HashIndex {
  public:
+  struct Key {
+    std::uint64_t id = 0;
+    std::uint64_t steps = 0;  // done after its last update; 0: no row
+  };
   static Result<HashIndex> make();
 
   std::uint32_t find(std::uint64_t id) const;
@@ -46,6 +57,9 @@ class HashIndex {
   void prefetch(std::uint64_t id) const { __builtin_prefetch(entries() + begin_of(id)); }
   Result<> reserve(std::size_t count);
   std::size_t size() const { return size_; }
+  Key key(std::uint64_t id, std::uint64_t steps) const { return {id, steps}; }
+  std::uint64_t id(Key key) const { return key.id; }
+  bool is_row(Key key) const { return key.steps > 0; }
 
  private:
   struct Entry {

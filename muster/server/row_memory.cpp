@@ -26,6 +26,13 @@ Result<> RowMemory::reserve(std::size_t count) {
   return {};
 }
 
+Result<> RowMemory::make(std::size_t slots) {
+  MUSTER_CHECK(made_ == 0, "rows of a file come to a table that has rows");
+  MUSTER_TRY_VOID(reserve(slots));
+  made_ = slots;
+  return {};
+}
+
 std::uint32_t RowMemory::add() {
   if (free_.empty()) {
     MUSTER_CHECK(made_ < chunks_.size() << shift_, "a row is added without reserve()");

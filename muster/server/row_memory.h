@@ -25,6 +25,12 @@ class RowMemory {
     return chunks_[slot >> shift_].data() + (slot & mask_) * row_size_bytes_;
   }
   std::size_t rows() const { return made_ - free_.size(); }
+  // Slots that were ever made: rows, and those that were removed.
+  std::size_t slots() const { return made_; }
+  // Slots that lie one after the other: those of a piece of memory.
+  std::size_t slots_together() const { return std::size_t{mask_} + 1; }
+  // So many slots at once, where there is none yet: for rows that come from a file.
+  Result<> make(std::size_t slots);
   // Address space; what was never touched of it takes no memory.
   std::size_t size_bytes() const { return chunks_.size() * chunk_size_bytes(); }
 

@@ -14,20 +14,24 @@ constexpr std::size_t waiting_per_worker_max = 8;
 }  // namespace
 
 ServerMachine::ServerMachine(ServerConfig config)
-    : config_(config), next_(config.worker_num), kept_(config.worker_num) {}
+    : config_(config), base_(config.worker_num), next_(config.worker_num), kept_(config.worker_num) {}
 
 Result<Actions> ServerMachine::restore(const Restored& restored) {
-  base_ = applied_ = begin_ = restored.base;
-  std::fill(next_.begin(), next_.end(), base_);
+  if (!restored.base.empty()) base_ = restored.base;
+  if (base_.size() != config_.worker_num)
+    return fail(Code::refused, fmt::format("the rows are of a job of {} workers, and MS_WORKER_NUM is {}",
+                                           base_.size(), config_.worker_num));
+  next_ = base_;
+  applied_ = begin_ = *std::min_element(base_.begin(), base_.end());
   for (const LogRecord& record : restored.log) {
     if (const auto* generation = std::get_if<GenerationRecord>(&record)) {
-      forget_from(std::max(generation->begin, base_));  // what the base has came after it
+      forget_from(generation->begin);
       generation_ = generation->generation;
       begin_ = generation->begin;
       continue;
     }
     const auto& push = std::get<PushRecord>(record);
-    if (push.step < base_) continue;  // the base has it
+    if (push.worker < config_.worker_num && push.step < base_[push.worker]) continue;  // the base has it
     if (push.worker >= config_.worker_num || push.step != next_[push.worker])
       return fail(Code::corrupt, fmt::format("the log of pushes has step {} of worker {} out of its order",
                                              push.step, push.worker));
@@ -57,32 +61,39 @@ Actions ServerMachine::log_kept(std::uint64_t records) {
   return take_actions();
 }
 
-void ServerMachine::base_moved(std::uint64_t step) {
-  MUSTER_CHECK(step >= base_, "a base of parameter servers went back");
-  base_ = step;
-  held_.erase(held_.begin(), held_.lower_bound(step));
+void ServerMachine::base_moved(const Position& base) {
+  for (std::uint32_t worker = 0; worker < config_.worker_num; ++worker)
+    MUSTER_CHECK(base[worker] >= base_[worker] && base[worker] <= common_point_,
+                 "a base of parameter servers went back, or beyond the common point");
+  base_ = base;
+  for (auto& [step, pushes] : held_)
+    for (std::uint32_t worker = 0; worker < pushes.size(); ++worker)
+      if (step < base_[worker]) pushes[worker] = {};
+  std::erase_if(held_, [](const auto& each) {
+    return std::none_of(each.second.begin(), each.second.end(),
+                        [](const Held& push) { return push.is_there; });
+  });
+}
+
+std::uint64_t ServerMachine::base() const { return *std::max_element(base_.begin(), base_.end()); }
+
+Position ServerMachine::position() const {
+  return config_.staleness ? Position(config_.worker_num, applied_) : next_;
+}
+
+std::vector<LogRecord> ServerMachine::carried() const {
+  std::vector<LogRecord> records;
+  if (generation_ > 0) records.emplace_back(GenerationRecord{.generation = generation_, .begin = begin_});
+  const Position in_rows = position();
+  for (const auto& [step, pushes] : held_)
+    for (std::uint32_t worker = 0; worker < pushes.size(); ++worker)
+      if (pushes[worker].is_there && step >= in_rows[worker])
+        records.emplace_back(PushRecord{.worker = worker, .step = step, .body = pushes[worker].body});
+  return records;
 }
 
 std::uint64_t ServerMachine::applied() const {
   return config_.staleness ? applied_ : *std::min_element(next_.begin(), next_.end());
-}
-
-std::vector<Apply> ServerMachine::pushes_before(std::uint64_t step) const {
-  std::vector<Apply> found;
-  std::map<std::uint64_t, Apply> by_order;
-  for (const auto& [held_step, pushes] : held_) {
-    if (held_step >= step) break;
-    Apply whole{.step = held_step, .bodies = {}};
-    for (const Held& push : pushes) {
-      if (!push.is_there) continue;
-      whole.bodies.push_back(push.body);
-      by_order[push.order] = {.step = held_step, .bodies = {push.body}};
-    }
-    if (config_.staleness && whole.bodies.size() == config_.worker_num) found.push_back(std::move(whole));
-  }
-  if (!config_.staleness)
-    for (auto& [order, apply] : by_order) found.push_back(std::move(apply));
-  return found;
 }
 
 template <class Message>
@@ -99,10 +110,11 @@ bool ServerMachine::admits(const Message& message) {
 
 void ServerMachine::hear(const Hello& hello) {
   if (hello.worker < config_.worker_num && hello.generation > generation_) {
-    if (hello.begin < base_)
+    if (hello.begin < base())
       return refuse(hello,
-                    fmt::format("worker {} goes back to step {}, and the rows are kept from step {} on",
-                                hello.worker, hello.begin, base_));
+                    fmt::format("worker {} goes back to step {}, and the rows are kept from step {} on: "
+                                "MUSTER_FRESH=1 begins the job anew",
+                                hello.worker, hello.begin, base()));
     begin_generation(hello.generation, hello.begin);
   }
   if (!admits(hello)) return;
@@ -134,6 +146,18 @@ void ServerMachine::hear(const Pull& pull) {
   answer_waiting();
 }
 
+// A point counts only when all servers have kept the pushes before it.
+void ServerMachine::hear(const CommonPoint& point) {
+  if (!admits(point)) return;
+  const auto behind =
+      std::find_if(next_.begin(), next_.end(), [&](std::uint64_t next) { return next < point.step; });
+  if (behind != next_.end())
+    return refuse(point, fmt::format("its disk has lost the pushes of worker {} from step {} on, and all "
+                                     "workers' points are of step {}: MUSTER_FRESH=1 begins the job anew",
+                                     behind - next_.begin(), *behind, point.step));
+  common_point_ = std::max(common_point_, point.step);
+}
+
 void ServerMachine::begin_generation(std::uint64_t generation, std::uint64_t begin) {
   append(GenerationRecord{.generation = generation, .begin = begin});
   generation_ = generation;
@@ -151,7 +175,8 @@ bool ServerMachine::forget_from(std::uint64_t step) {
   const bool any_comes_alone = !config_.staleness && held_.lower_bound(step) != held_.end();
   const bool was_applied = any_comes_alone || applied_ > step;
   held_.erase(held_.lower_bound(step), held_.end());
-  for (std::uint64_t& next : next_) next = std::min(next, step);
+  for (std::uint32_t worker = 0; worker < config_.worker_num; ++worker)
+    next_[worker] = std::min(next_[worker], std::max(step, base_[worker]));
   return was_applied;
 }
 
@@ -163,9 +188,13 @@ void ServerMachine::hold(const PushRecord& push) {
 }
 
 void ServerMachine::apply_again() {
-  applied_ = base_;
+  applied_ = *std::min_element(base_.begin(), base_.end());
   if (config_.staleness) return apply_complete_steps();
-  for (Apply& each : pushes_before(~std::uint64_t{0})) actions_.push_back(std::move(each));
+  std::map<std::uint64_t, Apply> by_order;
+  for (const auto& [step, pushes] : held_)
+    for (const Held& push : pushes)
+      if (push.is_there) by_order[push.order] = {.step = step, .bodies = {push.body}};
+  for (auto& [order, apply] : by_order) actions_.push_back(std::move(apply));
 }
 
 void ServerMachine::apply_complete_steps() {

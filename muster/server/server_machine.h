@@ -26,6 +26,10 @@ struct ServerConfig {
   Staleness staleness = 0;
 };
 
+// Which pushes are in rows: of each worker, those before its step. Where steps are applied whole, that is the
+// same step for all.
+using Position = std::vector<std::uint64_t>;
+
 // ---- The log
 
 // A push that was taken.
@@ -43,7 +47,7 @@ using LogRecord = std::variant<PushRecord, GenerationRecord>;
 
 // What a server finds when it starts: rows as of a step, and the log since.
 struct Restored {
-  std::uint64_t base = 0;
+  Position base = {};  // empty: of no step
   std::vector<LogRecord> log = {};
 };
 
@@ -83,16 +87,21 @@ class ServerMachine {
   Actions receive(const ToServer& message);
   // The first `records` appended records, restored ones not counted, are on the disk.
   Actions log_kept(std::uint64_t records);
-  // The owner has a base with all pushes before this step: no worker will ever go back before it.
-  void base_moved(std::uint64_t step);
+  // The owner has rows as of an earlier `position()` as its base. The common point must have reached it.
+  void base_moved(const Position& base);
 
   std::uint64_t generation() const { return generation_; }
-  std::uint64_t base() const { return base_; }
+  // The first step to which workers may go back.
+  std::uint64_t base() const;
+  // No worker goes back behind this step.
+  std::uint64_t common_point() const { return common_point_; }
+  // Of the rows, once all actions so far are carried out.
+  Position position() const;
+  // What a log has to begin with whose base are the rows of now.
+  std::vector<LogRecord> carried() const;
   // Steps before this one are applied; of staleness none: of all workers.
   std::uint64_t applied() const;
   std::uint64_t next(std::uint32_t worker) const { return next_[worker]; }
-  // The pushes since the base that come before `step`, in the order in which a base for it applies them.
-  std::vector<Apply> pushes_before(std::uint64_t step) const;
 
  private:
   struct Held {
@@ -109,11 +118,13 @@ class ServerMachine {
   void hear(const Hello& hello);
   void hear(const Push& push);
   void hear(const Pull& pull);
+  void hear(const CommonPoint& point);
   // Whether the worker is of this job and of this generation; refuses what it says where it is not.
   template <class Message>
   bool admits(const Message& message);
   void begin_generation(std::uint64_t generation, std::uint64_t begin);
-  // Forgets pushes of this step and later ones; whether one of them may be in the rows.
+  // Forgets pushes of this step and later ones that are not in the base; whether one of them may be in the
+  // rows.
   bool forget_from(std::uint64_t step);
   void hold(const PushRecord& push);
   void apply_again();
@@ -133,9 +144,10 @@ class ServerMachine {
   ServerConfig config_;
   std::uint64_t generation_ = 0;
   std::uint64_t begin_ = 0;  // of the generation
-  std::uint64_t base_ = 0;
+  Position base_;
+  std::uint64_t common_point_ = 0;
   std::uint64_t applied_ = 0;
-  std::vector<std::uint64_t> next_;                  // by worker
+  Position next_;
   std::vector<std::uint64_t> kept_;                  // by worker
   std::map<std::uint64_t, std::vector<Held>> held_;  // by step since the base, by worker
   std::uint64_t taken_ = 0;

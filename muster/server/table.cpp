@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <optional>
 
 #include "muster/server/first_value.h"
 #include "muster/server/row_index.h"
 #include "muster/server/row_layout.h"
 #include "muster/server/row_memory.h"
+#include "muster/server/slot_array.h"
 
 namespace muster::server {
 namespace {
@@ -17,6 +20,8 @@ namespace {
 constexpr std::size_t rows_ahead = 16;
 // Numbers that a kernel gets at once: they and their states stay in the first-level cache.
 constexpr std::size_t block_numbers = 1024;
+// What a copy reads at once: short beside a pull.
+constexpr std::size_t copied_bytes = std::size_t{1} << 20;
 
 // Calls ahead(i) rows_ahead before body(i).
 template <class Ahead, class Body>
@@ -50,6 +55,13 @@ class Table::Rows {
   virtual std::size_t evict(std::uint64_t) { return 0; }
   virtual std::vector<std::uint64_t> ids() const = 0;
   virtual std::uint32_t find(std::uint64_t id) const = 0;
+  virtual const SlotBlocks& begin_copy() = 0;
+  virtual void copy_block(std::uint64_t block, std::span<std::byte> bytes) = 0;
+  virtual Result<> begin_fill(const SlotBlocks& blocks) = 0;
+  virtual BlockPlaces places(const SlotBlocks& blocks, std::uint64_t block) = 0;
+  virtual Result<> filled(const SlotBlocks& blocks, std::uint64_t block) = 0;
+  virtual Result<> end_fill() = 0;
+  void end_copy() { copy_.reset(); }
 
   const TableSpec& spec() const { return spec_; }
   const RowLayout& layout() const { return layout_; }
@@ -66,6 +78,7 @@ class Table::Rows {
   RowLayout layout_;
   FirstValues first_;
   RowMemory memory_;
+  std::optional<TableCopy> copy_;
   std::vector<std::uint32_t> slots_;  // of the ids of a call
   std::vector<float> scratch_;
 
@@ -146,23 +159,35 @@ class Table::RowsWith final : public Table::Rows {
   std::uint32_t find(std::uint64_t id) const override {
     return is_hash || (id >= range_.begin && id < range_.end) ? index_.find(id) : no_slot;
   }
+  const SlotBlocks& begin_copy() override;
+  void copy_block(std::uint64_t block, std::span<std::byte> bytes) override;
+  Result<> begin_fill(const SlotBlocks& blocks) override;
+  BlockPlaces places(const SlotBlocks& blocks, std::uint64_t block) override;
+  Result<> filled(const SlotBlocks& blocks, std::uint64_t block) override;
+  Result<> end_fill() override;
 
  private:
+  using Key = typename Index::Key;
   void find_slots(std::span<const std::uint64_t> ids);
   // Slots of all ids, which makes the rows that are not there yet.
   Result<> make_slots(std::span<const std::uint64_t> ids);
   void note_use(std::span<const std::uint64_t> ids, std::uint64_t steps);
   void forget(std::uint32_t slot);
-
-  // When a row of a table without vocabulary was last updated, to find those that leave.
-  struct Use {
-    std::uint64_t id = 0;
-    std::uint64_t steps = 0;  // done after the update
-  };
+  // Before the slot changes.
+  void set_aside(std::uint32_t slot) {
+    if (copy_ && copy_->wants(slot))
+      copy_->set_aside(slot, std::as_bytes(std::span(&keys_[slot], 1)),
+                       {memory_.row(slot), layout_.size_bytes()});
+  }
+  void set_aside(std::span<const std::uint32_t> slots) {
+    if (!copy_) return;
+    for (const std::uint32_t slot : slots) set_aside(slot);
+  }
+  SlotBlocks blocks() const;
 
   RowRange range_;
   Index index_;
-  std::vector<Use> uses_;  // by slot, of hash; steps 0: no row
+  SlotArray<Key> keys_;
 };
 
 template <class Index>
@@ -210,10 +235,13 @@ Result<> Table::RowsWith<Index>::make_slots(std::span<const std::uint64_t> ids) 
                             rows_per_server_max));
   MUSTER_TRY_VOID(memory_.reserve(missing));
   MUSTER_TRY_VOID(index_.reserve(missing));
+  MUSTER_TRY_VOID(keys_.reserve(memory_.slots() + missing));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (slots_[i] != no_slot) continue;
     slots_[i] = memory_.add();
+    set_aside(slots_[i]);
     index_.insert(ids[i], slots_[i]);
+    keys_[slots_[i]] = index_.key(ids[i], 0);
     make_row(ids[i], slots_[i]);
   }
   return {};
@@ -221,18 +249,15 @@ Result<> Table::RowsWith<Index>::make_slots(std::span<const std::uint64_t> ids) 
 
 template <class Index>
 void Table::RowsWith<Index>::note_use(std::span<const std::uint64_t> ids, std::uint64_t steps) {
-  if constexpr (is_hash) {
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (slots_[i] >= uses_.size()) uses_.resize(slots_[i] + std::size_t{1});
-      uses_[slots_[i]] = {.id = ids[i], .steps = steps};
-    }
-  }
+  if constexpr (is_hash)
+    for (std::size_t i = 0; i < ids.size(); ++i) keys_[slots_[i]] = index_.key(ids[i], steps);
 }
 
 template <class Index>
 Result<> Table::RowsWith<Index>::update(std::span<const std::uint64_t> ids, std::span<const float> gradients,
                                         const UpdateStep& step) {
   MUSTER_TRY_VOID(make_slots(ids));
+  set_aside(slots_);
   update_slots(slots_, gradients, step);
   note_use(ids, step.steps + 1);
   return {};
@@ -241,6 +266,7 @@ Result<> Table::RowsWith<Index>::update(std::span<const std::uint64_t> ids, std:
 template <class Index>
 Result<> Table::RowsWith<Index>::assign(std::span<const std::uint64_t> ids, std::span<const float> values) {
   MUSTER_TRY_VOID(make_slots(ids));
+  set_aside(slots_);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     make_row(ids[i], slots_[i]);  // the state's first values
     layout_.write_values(memory_.row(slots_[i]), values.data() + i * layout_.width());
@@ -252,8 +278,9 @@ Result<> Table::RowsWith<Index>::assign(std::span<const std::uint64_t> ids, std:
 template <class Index>
 void Table::RowsWith<Index>::forget(std::uint32_t slot) {
   if constexpr (is_hash) {
-    index_.erase(uses_[slot].id);
-    uses_[slot] = {};
+    set_aside(slot);
+    index_.erase(keys_[slot].id);
+    keys_[slot] = {};
     memory_.remove(slot);
   }
 }
@@ -261,19 +288,23 @@ void Table::RowsWith<Index>::forget(std::uint32_t slot) {
 template <class Index>
 std::size_t Table::RowsWith<Index>::evict(std::uint64_t steps) {
   const std::size_t before = memory_.rows();
-  const Eviction& rule = spec_.eviction;
-  if (rule.age_max > 0)
-    for (std::uint32_t slot = 0; slot < uses_.size(); ++slot)
-      if (uses_[slot].steps > 0 && uses_[slot].steps + rule.age_max < steps) forget(slot);
-  if (rule.rows_max > 0 && memory_.rows() > rule.rows_max) {
-    std::vector<std::uint32_t> kept;
-    for (std::uint32_t slot = 0; slot < uses_.size(); ++slot)
-      if (uses_[slot].steps > 0) kept.push_back(slot);
-    const auto excess = static_cast<std::ptrdiff_t>(kept.size() - rule.rows_max);
-    std::nth_element(kept.begin(), kept.begin() + excess, kept.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::pair(uses_[a].steps, uses_[a].id) < std::pair(uses_[b].steps, uses_[b].id);
-    });
-    std::for_each(kept.begin(), kept.begin() + excess, [&](std::uint32_t slot) { forget(slot); });
+  if constexpr (is_hash) {
+    const Eviction& rule = spec_.eviction;
+    const auto slots = static_cast<std::uint32_t>(memory_.slots());
+    if (rule.age_max > 0)
+      for (std::uint32_t slot = 0; slot < slots; ++slot)
+        if (keys_[slot].steps > 0 && keys_[slot].steps + rule.age_max < steps) forget(slot);
+    if (rule.rows_max > 0 && memory_.rows() > rule.rows_max) {
+      std::vector<std::uint32_t> kept;
+      for (std::uint32_t slot = 0; slot < slots; ++slot)
+        if (keys_[slot].steps > 0) kept.push_back(slot);
+      const auto excess = static_cast<std::ptrdiff_t>(kept.size() - rule.rows_max);
+      std::nth_element(
+          kept.begin(), kept.begin() + excess, kept.end(), [&](std::uint32_t a, std::uint32_t b) {
+            return std::pair(keys_[a].steps, keys_[a].id) < std::pair(keys_[b].steps, keys_[b].id);
+          });
+      std::for_each(kept.begin(), kept.begin() + excess, [&](std::uint32_t slot) { forget(slot); });
+    }
   }
   return before - memory_.rows();
 }
@@ -281,15 +312,86 @@ std::size_t Table::RowsWith<Index>::evict(std::uint64_t steps) {
 template <class Index>
 std::vector<std::uint64_t> Table::RowsWith<Index>::ids() const {
   std::vector<std::uint64_t> found;
-  if constexpr (is_hash) {
-    for (const Use& use : uses_)
-      if (use.steps > 0) found.push_back(use.id);
-    std::sort(found.begin(), found.end());
-  } else {
-    for (std::uint64_t id = range_.begin; id < range_.end; ++id)
-      if (index_.find(id) != no_slot) found.push_back(id);
-  }
+  for (std::size_t slot = 0; slot < memory_.slots(); ++slot)
+    if (index_.is_row(keys_[slot])) found.push_back(index_.id(keys_[slot]));
+  std::sort(found.begin(), found.end());
   return found;
+}
+
+// ---- Files
+
+// Blocks lie within the pieces of memory of both rows and keys.
+template <class Index>
+SlotBlocks Table::RowsWith<Index>::blocks() const {
+  const std::size_t together = std::min({memory_.slots_together(), SlotArray<Key>::piece,
+                                         std::bit_floor(copied_bytes / layout_.size_bytes() + 1)});
+  return {.slots = memory_.slots(),
+          .key_size_bytes = sizeof(Key),
+          .row_size_bytes = static_cast<std::uint32_t>(layout_.size_bytes()),
+          .per_block = static_cast<std::uint32_t>(together)};
+}
+
+template <class Index>
+const SlotBlocks& Table::RowsWith<Index>::begin_copy() {
+  return copy_.emplace(blocks()).blocks();
+}
+
+template <class Index>
+Table::BlockPlaces Table::RowsWith<Index>::places(const SlotBlocks& blocks, std::uint64_t block) {
+  const std::uint64_t begin = blocks.begin(block);
+  return {.keys = {reinterpret_cast<std::byte*>(&keys_[begin]), blocks.keys_size_bytes(block)},
+          .rows = {memory_.row(static_cast<std::uint32_t>(begin)),
+                   blocks.slots_of(block) * blocks.row_size_bytes}};
+}
+
+template <class Index>
+void Table::RowsWith<Index>::copy_block(std::uint64_t block, std::span<std::byte> bytes) {
+  const BlockPlaces now = places(copy_->blocks(), block);
+  std::memcpy(bytes.data(), now.keys.data(), now.keys.size());
+  std::memcpy(bytes.data() + now.keys.size(), now.rows.data(), now.rows.size());
+  copy_->finish(block, bytes);
+}
+
+template <class Index>
+Result<> Table::RowsWith<Index>::begin_fill(const SlotBlocks& from) {
+  SlotBlocks own = blocks();
+  own.slots = from.slots;
+  if (from != own || from.slots > (is_hash ? rows_per_server_max : range_.size()))
+    return fail(Code::corrupt, fmt::format("table '{}' has rows in another form", spec_.name));
+  MUSTER_TRY_VOID(memory_.make(from.slots));
+  return keys_.reserve(from.slots);
+}
+
+template <class Index>
+Result<> Table::RowsWith<Index>::filled(const SlotBlocks& blocks, std::uint64_t block) {
+  if constexpr (!is_hash) {
+    const auto first = static_cast<std::uint32_t>(blocks.begin(block));
+    for (std::uint32_t i = 0; i < blocks.slots_of(block); ++i) {
+      const std::uint64_t id = index_.id(keys_[first + i]);
+      MUSTER_TRY_VOID(check_id(id));
+      index_.insert(id, first + i);
+    }
+  }
+  return {};
+}
+
+// The index of a hash is no thing for several threads.
+template <class Index>
+Result<> Table::RowsWith<Index>::end_fill() {
+  if constexpr (is_hash) {
+    const auto slots = static_cast<std::uint32_t>(memory_.slots());
+    MUSTER_TRY_VOID(index_.reserve(slots));
+    for_rows(
+        slots, [&](std::size_t slot) { index_.prefetch(keys_[slot].id); },
+        [&](std::size_t slot) {
+          const Key key = keys_[slot];
+          if (index_.is_row(key))
+            index_.insert(key.id, static_cast<std::uint32_t>(slot));
+          else
+            memory_.remove(static_cast<std::uint32_t>(slot));
+        });
+  }
+  return {};
 }
 
 Table::Table(std::unique_ptr<Rows> rows) : rows_(std::move(rows)) {}
@@ -332,6 +434,15 @@ std::size_t Table::evict(std::uint64_t steps) { return rows_->evict(steps); }
 std::size_t Table::rows() const { return rows_->memory().rows(); }
 std::size_t Table::size_bytes() const { return rows_->memory().size_bytes(); }
 std::vector<std::uint64_t> Table::ids() const { return rows_->ids(); }
+const SlotBlocks& Table::begin_copy() { return rows_->begin_copy(); }
+void Table::copy_block(std::uint64_t block, std::span<std::byte> bytes) { rows_->copy_block(block, bytes); }
+void Table::end_copy() { rows_->end_copy(); }
+Result<> Table::begin_fill(const SlotBlocks& blocks) { return rows_->begin_fill(blocks); }
+Table::BlockPlaces Table::places(const SlotBlocks& blocks, std::uint64_t block) {
+  return rows_->places(blocks, block);
+}
+Result<> Table::filled(const SlotBlocks& blocks, std::uint64_t block) { return rows_->filled(blocks, block); }
+Result<> Table::end_fill() { return rows_->end_fill(); }
 std::span<const std::byte> Table::row_bytes(std::uint64_t id) const {
   const std::uint32_t slot = rows_->find(id);
   if (slot == no_slot) return {};

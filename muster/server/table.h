@@ -14,6 +14,7 @@
 #include "muster/base/base.h"
 #include "muster/server/row_rule.h"
 #include "muster/server/sharding.h"
+#include "muster/server/table_copy.h"
 #include "muster/server/table_spec.h"
 
 namespace muster::server {
@@ -47,6 +48,25 @@ class Table {
   std::vector<std::uint64_t> ids() const;
   // Values and states as they lie in memory, for files and comparisons; empty when the row is not kept.
   std::span<const std::byte> row_bytes(std::uint64_t id) const;
+
+  // ---- Files (rows_file.h)
+
+  // From here on the rows of now can be read with copy_block, whatever is updated, until end_copy.
+  const SlotBlocks& begin_copy();
+  // Blocks come in their order.
+  void copy_block(std::uint64_t block, std::span<std::byte> bytes);
+  void end_copy();
+  // How rows come from a file; Code::corrupt where they cannot be this table's. It has no rows yet.
+  Result<> begin_fill(const SlotBlocks& blocks);
+  // Where the bytes of a block go.
+  struct BlockPlaces {
+    std::span<std::byte> keys;
+    std::span<std::byte> rows;
+  };
+  BlockPlaces places(const SlotBlocks& blocks, std::uint64_t block);
+  // A block is there. Threads: of different blocks at once.
+  Result<> filled(const SlotBlocks& blocks, std::uint64_t block);
+  Result<> end_fill();
 
  private:
   class Rows;

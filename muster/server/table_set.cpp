@@ -98,6 +98,12 @@ Result<> TableSet::apply_to(Table& table, std::uint64_t step, std::span<const Ta
   return table.update(sum.ids(), sum.values(), update);
 }
 
+std::uint64_t TableSet::size_bytes() const {
+  std::uint64_t size = 0;
+  for (const auto& each : tables_) size += each ? each->rows() * row_size_bytes(each->spec()) : 0;
+  return size;
+}
+
 Result<> TableSet::reset() {
   for (auto& each : tables_) {
     if (!each) continue;

@@ -28,7 +28,14 @@ class TableSet {
   // All rows as they were before any update.
   Result<> reset();
 
+  // Of the rows of all tables.
+  std::uint64_t size_bytes() const;
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(tables_.size()); }
   const Table* table(std::uint32_t index) const {
+    return index < tables_.size() && tables_[index] ? &*tables_[index] : nullptr;
+  }
+  Table* table(std::uint32_t index) {
     return index < tables_.size() && tables_[index] ? &*tables_[index] : nullptr;
   }
 

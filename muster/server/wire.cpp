@@ -138,6 +138,22 @@ Result<Hello> decode_hello(const net::Frame& frame) {
   return hello;
 }
 
+std::vector<std::byte> encode(const CommonPoint& point) {
+  net::ByteWriter out;
+  out.number(point.worker);
+  out.number(point.step);
+  return out.take();
+}
+
+Result<CommonPoint> decode_common_point(const net::Frame& frame) {
+  net::ByteReader in(frame.payload);
+  CommonPoint point{.generation = frame.header.epoch};
+  point.worker = in.number<std::uint32_t>();
+  point.step = in.number<std::uint64_t>();
+  MUSTER_TRY_VOID(in.finish("a common point for a parameter server"));
+  return point;
+}
+
 std::vector<std::byte> encode(const TableMessage& table) {
   const TableSpec& spec = table.spec;
   net::ByteWriter out;

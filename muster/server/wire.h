@@ -22,6 +22,8 @@ enum class FrameType : std::uint16_t {
   rows = 0x0306,
   refusal = 0x0307,
   generation = 0x0308,  // of a log alone
+  common_point = 0x0309,
+  rows_file = 0x030A,  // of files alone
 };
 
 inline constexpr std::uint64_t batch_limit_bytes = std::uint64_t{1} << 30;
@@ -29,6 +31,9 @@ inline constexpr std::uint64_t unsent_batches_limit_bytes = 4 * batch_limit_byte
 inline constexpr std::size_t tables_max = 4096;
 // In the number of a part's table: its values are first ones.
 inline constexpr std::uint32_t first_values_bit = std::uint32_t{1} << 31;
+
+// In a header's flags, of a log: the record was carried over from the segment before.
+inline constexpr std::uint32_t carried_flag = 1;
 
 using FramePtr = std::shared_ptr<const std::vector<std::byte>>;
 
@@ -85,10 +90,12 @@ struct TableMessage {
 };
 
 std::vector<std::byte> encode(const Hello& hello);
+std::vector<std::byte> encode(const CommonPoint& point);
 std::vector<std::byte> encode(const TableMessage& table);
 std::vector<std::byte> encode(const Taken& taken);
 std::vector<std::byte> encode(const Refusal& refusal);
 Result<Hello> decode_hello(const net::Frame& frame);
+Result<CommonPoint> decode_common_point(const net::Frame& frame);
 Result<TableMessage> decode_table(const net::Frame& frame);
 Result<Taken> decode_taken(const net::Frame& frame);
 Result<Refusal> decode_refusal(const net::Frame& frame);

@@ -57,6 +57,14 @@ ToServerMessages WorkerMachine::push(std::vector<Body> bodies) {
   return messages;
 }
 
+ToServerMessages WorkerMachine::set_common_point(std::uint64_t step) {
+  common_point_ = std::max(common_point_, step);
+  ToServerMessages messages;
+  for (std::uint32_t server = 0; server < config_.server_num; ++server)
+    if (peers_[server].is_welcome) messages.push_back({server, common_point()});
+  return messages;
+}
+
 ToServerMessages WorkerMachine::receive(std::uint32_t server, const ToWorker& message) {
   if (const auto* refusal = std::get_if<Refusal>(&message)) {
     if (refusal->generation == generation_) fail_with(Code::refused, refusal->reason);
@@ -92,6 +100,7 @@ void WorkerMachine::send_again(std::uint32_t server, std::uint64_t next, ToServe
                      fmt::format("server {} has lost the push of step {} of worker {}, and nobody has "
                                  "it any more: all go back to their common point",
                                  server, next, config_.worker));
+  if (common_point_ > 0) messages.push_back({server, common_point()});
   for (const Push& push : peer.unkept)
     if (push.step >= next) messages.push_back({server, push});
   for (const auto& [step, pending] : pulls_)
@@ -131,7 +140,7 @@ bool WorkerMachine::is_welcome() const {
 
 bool WorkerMachine::awaits(std::uint32_t server) const {
   const Peer& peer = peers_[server];
-  return !peer.is_welcome || !peer.unkept.empty() ||
+  return !peer.is_welcome || peer.kept < next_ ||
          std::any_of(pulls_.begin(), pulls_.end(),
                      [&](const auto& each) { return !each.second.rows[server]; });
 }

@@ -37,6 +37,8 @@ class WorkerMachine {
   // One body for each server, in order. A step is pulled before it is pushed, and pushed once.
   ToServerMessages pull(std::uint64_t step, std::vector<Body> bodies);
   ToServerMessages push(std::vector<Body> bodies);
+  // Nobody goes back behind this step any more; servers hear of it again whenever they are welcome again.
+  ToServerMessages set_common_point(std::uint64_t step);
   ToServerMessages receive(std::uint32_t server, const ToWorker& message);
   // Says hello to the server again; its answer brings what it lacks.
   ToServerMessages retry(std::uint32_t server);
@@ -73,11 +75,15 @@ class WorkerMachine {
   void send_again(std::uint32_t server, std::uint64_t next, ToServerMessages& messages);
   void fail_with(Code code, std::string message);
   Push push_of(Body body) const;
+  CommonPoint common_point() const {
+    return {.worker = config_.worker, .generation = generation_, .step = common_point_};
+  }
 
   WorkerConfig config_;
   std::uint64_t generation_ = 0;
   std::uint64_t begin_ = 0;
   std::uint64_t next_ = 0;
+  std::uint64_t common_point_ = 0;
   std::vector<Peer> peers_;
   std::map<std::uint64_t, PendingPull> pulls_;  // by step
   std::optional<Error> failure_;

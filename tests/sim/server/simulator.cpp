@@ -29,12 +29,33 @@ class Draw {
   std::uint64_t count_ = 0;
 };
 
+// Records, of which some were carried over from the log before: they count where a base begins here.
+struct Segment {
+  std::vector<LogRecord> carried = {};
+  std::vector<LogRecord> records = {};
+};
+
+// Rows as of a position, and which segment follows.
+struct RowsFile {
+  explicit RowsFile(const Plan& plan) : rows(plan) {}
+  Position position = {};
+  std::uint64_t segment = 0;
+  RowTable rows;
+};
+
 struct Disk {
-  explicit Disk(const Plan& plan) : base_rows(plan) {}
-  std::vector<LogRecord> log = {};
-  std::size_t synced = 0;
-  std::uint64_t base = 0;
-  RowTable base_rows;
+  explicit Disk(const Plan& plan) : base(plan) {}
+  std::map<std::uint64_t, Segment> segments = {{0, {}}};
+  std::size_t synced = 0;  // records of the last segment; those before it are
+  RowsFile base;
+  std::vector<LogRecord>& last() { return segments.rbegin()->second.records; }
+  // As it is read from the base on.
+  std::vector<LogRecord> log() const {
+    std::vector<LogRecord> all = segments.at(base.segment).carried;
+    for (const auto& [number, segment] : segments)
+      if (number >= base.segment) all.insert(all.end(), segment.records.begin(), segment.records.end());
+    return all;
+  }
 };
 
 struct Server {
@@ -42,6 +63,7 @@ struct Server {
   Disk disk;
   std::optional<ServerMachine> machine = {};
   RowTable rows;
+  std::optional<RowsFile> copy = {};  // whole, and not the base yet
   std::uint64_t incarnation = 0;
   std::uint64_t appended = 0;
 };
@@ -97,7 +119,8 @@ class Simulation {
   void act(std::uint32_t server, const Answer& answer);
   void act(std::uint32_t server, const Send& send);
   void keep_up(std::uint32_t server, std::uint64_t incarnation);
-  void move_base(std::uint32_t server);
+  void begin_copy(std::uint32_t server);
+  void make_base(std::uint32_t server);
 
   // ---- Workers
   void start_worker(std::uint32_t worker);
@@ -172,13 +195,13 @@ void Simulation::send(std::uint32_t server, std::uint32_t worker, const ToWorker
 
 void Simulation::start_server(std::uint32_t index) {
   Server& server = servers_[index];
-  trace(
-      fmt::format("server {} starts, base {}, {} records", index, server.disk.base, server.disk.log.size()));
+  trace(fmt::format("server {} starts, base {}, {} records", index, server.disk.base.rows.applied(),
+                    server.disk.log().size()));
   server.machine.emplace(ServerConfig{.worker_num = plan_.worker_num, .staleness = plan_.staleness});
-  server.rows = server.disk.base_rows;
-  server.disk.synced = server.disk.log.size();
+  server.rows = server.disk.base.rows;
+  server.disk.synced = server.disk.last().size();
   server.appended = 0;
-  auto actions = server.machine->restore({.base = server.disk.base, .log = server.disk.log});
+  auto actions = server.machine->restore({.base = server.disk.base.position, .log = server.disk.log()});
   if (!actions) return broke(actions.error().message);
   do_all(index, *actions);
   const std::uint64_t incarnation = ++server.incarnation;
@@ -190,8 +213,9 @@ void Simulation::stop_server(std::uint32_t index, bool loses_host) {
   if (!server.machine) return;
   trace(fmt::format("server {} {}", index, loses_host ? "loses its host" : "is killed"));
   server.machine.reset();
+  server.copy.reset();
   Disk& disk = server.disk;
-  if (loses_host) disk.log.resize(disk.synced + draw_.below(disk.log.size() - disk.synced + 1));
+  if (loses_host) disk.last().resize(disk.synced + draw_.below(disk.last().size() - disk.synced + 1));
   at(1 + draw_.below(150), [this, index] { start_server(index); });
 }
 
@@ -200,7 +224,10 @@ void Simulation::do_all(std::uint32_t server, const Actions& actions) {
 }
 
 void Simulation::act(std::uint32_t server, const Append& append) {
-  servers_[server].disk.log.push_back(append.record);
+  auto& copy = servers_[server].copy;
+  if (const auto* begun = std::get_if<GenerationRecord>(&append.record); begun != nullptr && copy)
+    if (*std::max_element(copy->position.begin(), copy->position.end()) > begun->begin) copy.reset();
+  servers_[server].disk.last().push_back(append.record);
   ++servers_[server].appended;
 }
 
@@ -220,8 +247,8 @@ void Simulation::act(std::uint32_t server, const Apply& apply) {
 }
 
 void Simulation::act(std::uint32_t server, const Reset&) {
-  trace(fmt::format("server {} goes back to its base {}", server, servers_[server].disk.base));
-  servers_[server].rows = servers_[server].disk.base_rows;
+  trace(fmt::format("server {} goes back to its base {}", server, servers_[server].disk.base.rows.applied()));
+  servers_[server].rows = servers_[server].disk.base.rows;
   ++result_.resets;
 }
 
@@ -249,27 +276,37 @@ void Simulation::keep_up(std::uint32_t index, std::uint64_t incarnation) {
   if (!server.machine || server.incarnation != incarnation) return;
   at(upkeep_time, [this, index, incarnation] { keep_up(index, incarnation); });
   if (draw_.below(2) == 0) {
-    server.disk.synced = server.disk.log.size();
+    server.disk.synced = server.disk.last().size();
     do_all(index, server.machine->log_kept(server.appended));
   }
-  if (draw_.below(2) == 0) move_base(index);
+  if (draw_.below(2) == 0) server.copy ? make_base(index) : begin_copy(index);
 }
 
-void Simulation::move_base(std::uint32_t index) {
+// All that was appended before is on the disk before anything of a later segment is.
+void Simulation::begin_copy(std::uint32_t index) {
   Server& server = servers_[index];
-  if (common_ <= server.machine->base()) return;
-  for (const Apply& apply : server.machine->pushes_before(common_)) apply_to(server.disk.base_rows, apply);
-  if (plan_.staleness && server.disk.base_rows.applied() != common_)
-    broke(fmt::format("points: server {} lacks pushes before the common point {}", index, common_));
-  server.disk.base = common_;
-  server.machine->base_moved(common_);
-  if (draw_.below(2) == 0) return;  // the log is written anew later
-  std::erase_if(server.disk.log, [this](const LogRecord& record) {
-    const auto* push = std::get_if<PushRecord>(&record);
-    return push != nullptr && push->step < common_;
-  });
-  server.disk.synced = server.disk.log.size();
-  do_all(index, server.machine->log_kept(server.appended));
+  const std::uint64_t number = server.disk.segments.rbegin()->first + 1;
+  server.disk.segments[number].carried = server.machine->carried();
+  server.disk.synced = 0;
+  server.copy.emplace(plan_);
+  server.copy->position = server.machine->position();
+  server.copy->segment = number;
+  server.copy->rows = server.rows;
+  trace(fmt::format("server {} copies its rows of step {}", index, server.rows.applied()));
+}
+
+void Simulation::make_base(std::uint32_t index) {
+  Server& server = servers_[index];
+  const Position& position = server.copy->position;
+  if (*std::max_element(position.begin(), position.end()) > server.machine->common_point()) return;
+  trace(fmt::format("server {} has a base of step {}", index, server.copy->rows.applied()));
+  server.machine->base_moved(position);
+  server.disk.base = *std::move(server.copy);
+  server.copy.reset();
+  ++result_.bases;
+  if (draw_.below(2) == 0) return;  // it is killed before it removes the log before, perhaps
+  std::erase_if(server.disk.segments,
+                [&](const auto& each) { return each.first < server.disk.base.segment; });
 }
 
 // ---- Workers
@@ -365,6 +402,7 @@ void Simulation::keep_points(std::uint32_t index) {
   for (const Worker& each : workers_) least = std::min(least, *each.points.rbegin());
   if (least > common_) trace(fmt::format("all have a point of step {}", least));
   common_ = std::max(common_, least);
+  if (draw_.below(4) == 0) send(index, worker.machine->set_common_point(common_));
 }
 
 bool Simulation::is_done(const Worker& worker) const {

@@ -95,9 +95,31 @@ TEST(ServerMachine, GoesNotBackBehindItsBase) {
   ServerMachine server = server_of(1, 0);
   server.receive(push(0, 0));
   server.receive(push(0, 1));
-  EXPECT_EQ(server.pushes_before(2).size(), 2U);
-  server.base_moved(2);
+  server.receive(CommonPoint{.worker = 0, .generation = 1, .step = 2});
+  server.base_moved({2});
   EXPECT_THAT(refusal(server.receive(hello(0, 2, 1))), Mentions("back to step 1", "step 2"));
+}
+
+TEST(ServerMachine, SaysThatItsDiskHasLostWhatWasKept) {
+  ServerMachine server = server_of(2, 0);
+  server.receive(push(0, 0));
+  const Actions said = server.receive(CommonPoint{.worker = 0, .generation = 1, .step = 1});
+  EXPECT_THAT(refusal(said), Mentions("worker 1", "step 0", "step 1", "MUSTER_FRESH=1"));
+  EXPECT_EQ(server.common_point(), 0U);
+}
+
+TEST(ServerMachine, CarriesWhatItsRowsLack) {
+  ServerMachine server = server_of(2, 0);
+  server.receive(push(0, 0));
+  server.receive(push(1, 0));
+  server.receive(push(0, 1));
+  EXPECT_EQ(server.position(), Position({1, 1}));
+  const std::vector<LogRecord> carried = server.carried();
+  ServerMachine again({.worker_num = 2});
+  ASSERT_TRUE(again.restore({.base = server.position(), .log = carried}));
+  EXPECT_EQ(again.generation(), 1U);
+  EXPECT_EQ(again.next(0), 2U);
+  EXPECT_EQ(again.next(1), 1U);
 }
 
 TEST(ServerMachine, LimitsThePullsThatWait) {

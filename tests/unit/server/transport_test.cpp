@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -298,6 +299,62 @@ TEST(ParameterServers, GetAgainWhatTheyLack) {
   server->kill();
   start_again(server, options, worker);
   EXPECT_EQ(worker.rows(12), expected);
+}
+
+// Each of them may be killed whenever it likes: before a base, while rows are written down, after it.
+TEST(ParameterServers, BeginWithTheirBaseAndForgetTheLogBeforeIt) {
+  for (const Sharding sharding : {Sharding::ranges, Sharding::hash}) {
+    const std::vector<float> expected = trained(1, 1, adam_table(sharding), 0, 60);
+    const LogFolder folder;
+    ParameterServer::Options options = options_of({}, {.worker_num = 1});
+    options.log_path = folder.log();
+    options.log_limit_bytes = 1;
+    auto server = std::make_unique<ServerProcess>(options);
+    Worker worker(0, {server->address()});
+    worker.begin(adam_table(sharding));
+    for (std::uint64_t step = 0; step < 60; ++step) {
+      worker.train(step, step + 1);
+      if (step % 5 == 4) {
+        EXPECT_TRUE(worker.client().flush());
+        worker.client().set_common_point(step + 1);
+      }
+      if (step % 7 != 6) continue;
+      server->kill();
+      start_again(server, options, worker);
+    }
+    EXPECT_EQ(worker.rows(60), expected);
+    EXPECT_TRUE(std::filesystem::exists(folder.log() + ".base"));
+    EXPECT_FALSE(std::filesystem::exists(folder.log() + ".0"));
+  }
+}
+
+TEST(ParameterServers, NameRowsThatAreDamaged) {
+  const LogFolder folder;
+  ParameterServer::Options options = options_of({}, {.worker_num = 1});
+  options.log_path = folder.log();
+  options.log_limit_bytes = 1;
+  {
+    const RunningServer server(options);
+    Worker worker(0, {server.address()});
+    worker.begin(adam_table());
+    for (std::uint64_t step = 0; !std::filesystem::exists(folder.log() + ".base"); ++step) {
+      worker.train(step, step + 1);
+      EXPECT_TRUE(worker.client().flush());
+      worker.client().set_common_point(step + 1);
+    }
+  }
+  const auto size = std::filesystem::file_size(folder.log() + ".base");
+  const auto reopened = [&] {
+    net::Loop loop;
+    const auto server = ParameterServer::open(loop, options);
+    return server ? std::string() : server.error().message;
+  };
+  std::fstream file(folder.log() + ".base", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(size) - 9);
+  file.put('x').flush();
+  EXPECT_THAT(reopened(), Mentions("pushes.base", "embedding", "damaged", "MUSTER_FRESH=1"));
+  std::filesystem::resize_file(folder.log() + ".base", size - 20);
+  EXPECT_THAT(reopened(), Mentions("pushes.base", "ends", "MUSTER_FRESH=1"));
 }
 
 TEST(ParameterServers, GoBackWithTheirWorkers) {
