@@ -304,4 +304,4 @@ _HOLDERS |= dict.fromkeys(_METRICS.split(), "mindspore.train.metrics")
 del Initializer, initializer  # noqa: F821 - MindSpore has them in mindspore.common.initializer
 _ours = {name for name in globals() if not name.startswith("_")} - {"GlobalComm", "muster"}
 __all__ = sorted(_ours | set(_HOLDERS) - set(_INSIDE["_older"]))
-__getattr__ = _names.missing(__name__, later=("utils",), holders=_HOLDERS)
+__getattr__ = _names.missing(__name__, later=("probability", "utils"), holders=_HOLDERS)
