@@ -185,6 +185,17 @@ def test_calls_that_do_not_match_are_named_and_no_death(tmp_path):
         job.stop()
 
 
+def test_a_step_that_is_cut_three_times_without_a_death_is_the_scripts_error(tmp_path):
+    """Rank 1 computes for longer than a call may wait, each time."""
+    job = Job(tmp_path, 2, "slow=5", "limit=3")
+    try:
+        named = r"step 0 of epoch 0 was cut 3 times, and no rank died: .* waited 3 s for rank 1"
+        assert job.read(named), job.text()
+    finally:
+        job.stop()
+    assert not job.found(r"epoch 0 step 0 loss")
+
+
 def test_a_rank_that_nobody_starts_again_is_named(tmp_path):
     port = str(free_port())
     ranks = [

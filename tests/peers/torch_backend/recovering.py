@@ -1,7 +1,8 @@
 """A training that recovers: prints a digest of all that it has learned, and of each step's loss.
 
-Options as NAME=VALUE: epochs, rows, pause (seconds in each step), limit (seconds of a call), workers (of the
-loader). Who is to be hurt when: hurt=RANK:STEP:HOW, in the first life of that rank, several with a comma.
+Options as NAME=VALUE: epochs, rows, pause (seconds in each step), slow (the same, of rank 1 alone), limit
+(seconds of a call), workers (of the loader). Who is to be hurt when: hurt=RANK:STEP:HOW, in the first life of
+that rank, several with a comma.
 """
 
 import hashlib
@@ -118,6 +119,7 @@ def main() -> None:
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(net(x), y)
         hurt(total, "forward")
+        time.sleep(float(option("slow", "0")) * RANK)
         loss.backward()
         optimizer.step()
         scheduler.step()
