@@ -206,7 +206,12 @@ void bind_parameter(nb::module_& core) {
           "data", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def data(self) -> Parameter"),
           "The parameter itself.")
       .def(
-          "value", [](const PythonParameter& self) { return graph::Value(elements_of(self)); },
+          "value",
+          [](const PythonParameter& self) {
+            const graph::Value& value = self;
+            // Elements alone would cut the gradient off.
+            return graph::is_tracing() || graph::is_taping() ? value : graph::Value(elements_of(value));
+          },
           "The elements as a Tensor, which follows the updates.")
       .def("set_param_ps", &set_param_ps, nb::arg("init_in_server") = false,
            "The parameter lives on the job's parameter servers, which update it by its optimizer's rule with "
