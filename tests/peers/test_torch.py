@@ -132,7 +132,7 @@ def test_what_a_dead_rank_has_sent_arrives():
     assert re.search(r"raised DistBackendError: muster: rank 1 ended", first), first
 
 
-def outcomes(backend: str, folder: Path) -> dict[str, str]:
+def outcomes(backend: str, folder: Path, ranks: int) -> dict[str, str]:
     """Of PyTorch's own tests. Those of Gloo are kept: they take minutes."""
     file = folder / f"{backend}.txt"
     if not (backend == "gloo" and file.exists()):
@@ -141,7 +141,7 @@ def outcomes(backend: str, folder: Path) -> dict[str, str]:
         log = (folder / f"{backend}.log").open("w")
         subprocess.run(
             command,
-            env=environment(PYTHONPATH=PACKAGES),
+            env=environment(PYTHONPATH=PACKAGES, WORLD_SIZE=str(ranks)),
             stdout=log,
             stderr=log,
             timeout=CASES_SECONDS_MAX,
@@ -151,10 +151,11 @@ def outcomes(backend: str, folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.timeout(2 * CASES_SECONDS_MAX)
-def test_pytorchs_own_tests_pass_where_they_pass_with_gloo():
-    folder = ROOT / ".peers/torch-cases"
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_pytorchs_own_tests_pass_where_they_pass_with_gloo(ranks):
+    folder = ROOT / f".peers/torch-cases/{ranks}"
     folder.mkdir(parents=True, exist_ok=True)
-    gloo, ours = outcomes("gloo", folder), outcomes("muster", folder)
+    gloo, ours = outcomes("gloo", folder, ranks), outcomes("muster", folder, ranks)
     passed = [name for name, outcome in gloo.items() if outcome == "passed"]
     assert len(passed) >= 80
     known = dict(
