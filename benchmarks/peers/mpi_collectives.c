@@ -13,10 +13,10 @@ static int ascending(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-static int calls_of(long bytes) {
+static int calls_of(long bytes, int ranks) {
   if (bytes <= 64 << 10) return 2000;
-  const long calls = (200L << 20) / bytes;
-  return calls < 8 ? 8 : calls > 200 ? 200 : (int)calls;
+  const long calls = (400L << 20) / (bytes * ranks);
+  return calls < 5 ? 5 : calls > 200 ? 200 : (int)calls;
 }
 
 static void make_call(const char* call, float* in, float* out, int count, int block) {
@@ -41,9 +41,9 @@ static void run(const char* call, long bytes, int rank, int ranks) {
   float* in = malloc((size_t)count * sizeof(float));
   float* out = malloc((size_t)count * sizeof(float));
   for (long i = 0; i < count; ++i) in[i] = (float)((i * 7 + rank * 13) % 1000), out[i] = 0;
-  for (int i = 0; i < 9; ++i) make_call(call, in, out, (int)count, (int)block);
+  for (int i = 0; i < (bytes > 1 << 20 ? 3 : 9); ++i) make_call(call, in, out, (int)count, (int)block);
   MPI_Barrier(MPI_COMM_WORLD);
-  const int calls = calls_of(bytes);
+  const int calls = calls_of(bytes, ranks);
   double* times_us = malloc((size_t)calls * sizeof(double));
   double total = 0, before = MPI_Wtime();
   for (int i = 0; i < calls; ++i) {

@@ -85,6 +85,9 @@ struct Options {
   const net::StopSignal* stop = nullptr;               // ends connect() early; borrowed for its length
   // Of all connections; the same kind on every rank. Null: plain. Memory that ranks share is not encrypted.
   std::shared_ptr<const net::Security> security = {};
+  // A broadcast ends on its root only when all have come to it, of any size: for who makes calls again that
+  // were cut. The same on every rank.
+  bool roots_wait = false;
   const Clock& clock = real_clock();  // borrowed; of all deadlines, but for how long the system lets sleep
 };
 

@@ -92,7 +92,8 @@ Result<std::unique_ptr<Communicator>> connect(Group group, Listener listener, Op
                                    .connect_timeout = options.connect_timeout,
                                    .call_timeout = options.call_timeout,
                                    .security = options.security,
-                                   .clock = options.clock};
+                                   .clock = options.clock,
+                                   .roots_wait = options.roots_wait};
   MUSTER_TRY(Connections connections, Rendezvous(group, layout, listener, shape_of(layout), options).meet());
   MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
   const auto kept = std::make_shared<const Group>(std::move(group));
@@ -125,7 +126,13 @@ GroupCommunicator::GroupCommunicator(std::shared_ptr<const Group> group, Layout 
       received_stride_(std::max(sizes_.small_size_bytes, sizes_.raw_size_bytes)),
       sources_(size()),
       reached_(local_size()) {
-  if (local_) local_pairs_.emplace(*local_);
+  if (local_) {
+    local_pairs_.emplace(*local_);
+    rings_.emplace(*local_);
+    checks_ = {.own = [this](const Call& call) { return rings_->check(call); },
+               .all = [this] { return rings_->check_all(); }};
+    deadline_of_rings_ = [this] { return deadline(); };
+  }
   look_at_remote_ = [this]() -> Result<> {
     looks_.fetch_add(1, std::memory_order_relaxed);
     MUSTER_TRY_VOID(usable_for_messages());  // leave() wakes no rank here
@@ -148,8 +155,10 @@ GroupCommunicator::GroupCommunicator(std::shared_ptr<const Group> group, Layout 
 // ---- Collective calls -------------------------------------------------------------------------------------
 
 Result<> GroupCommunicator::begin(Call& call, const Offsets& offsets) {
-  MUSTER_TRY_VOID(usable());
-  call.number = ++calls_;
+  MUSTER_TRY_VOID(usable_for_messages());
+  call.number = calls_ + 1;
+  if (local_ && local_->aborted() && !has_come(call)) return fail_group(local_->abort_reason());
+  ++calls_;
   in_call_.store(call.number << kind_bits | static_cast<std::uint64_t>(call.kind), std::memory_order_relaxed);
   deadline_.reset();
   if (local_) local_->announce(call, offsets);
@@ -320,7 +329,9 @@ GroupState GroupCommunicator::state() const {
   GroupState made{
       .call = in_flight_call(), .messages = messages_.load(std::memory_order_relaxed), .awaited = {}};
   const bool is_message = made.call.kind == CallKind::send || made.call.kind == CallKind::receive;
-  if (local_ && made.call.kind != CallKind::none && !is_message) made.awaited = local_->missing_ranks();
+  if (!local_ || made.call.kind == CallKind::none || is_message) return made;
+  made.awaited = rings_->missing_ranks();
+  if (made.awaited.empty()) made.awaited = local_->missing_ranks();
   return made;
 }
 

@@ -13,6 +13,7 @@
 
 #include "muster/base/base.h"
 #include "muster/collective/async_group.h"
+#include "muster/collective/broadcast_rings.h"
 #include "muster/collective/call.h"
 #include "muster/collective/collective.h"
 #include "muster/collective/exchange.h"
@@ -38,6 +39,7 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
     Duration call_timeout{};
     std::shared_ptr<const net::Security> security = {};
     const Clock& clock;
+    bool roots_wait = false;
   };
   GroupCommunicator(std::shared_ptr<const Group> group, Layout layout, Connections connections,
                     std::unique_ptr<ReconnectAcceptor> acceptor, net::StopSignal stop, Origin origin);
@@ -86,6 +88,11 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
 
   Result<> all_reduce(const std::byte* in, std::byte* out, const Call& call);
   Result<> broadcast(std::byte* data, const Call& call);
+  // Whether its root does not wait for the others: the same on every rank.
+  bool runs_ahead(const Call& call) const;
+  Result<> broadcast_ahead(std::byte* data, const Call& call);
+  // Whether all that this rank needs for it is there, even if the group has ended since.
+  bool has_come(const Call& call);
   Result<> all_gather(const std::byte* in, std::byte* out, std::size_t each_bytes, const Call& call);
   Result<> barrier(const Call& call);
   Result<> reduce_scatter(const std::byte* in, std::byte* out, const Call& call);
@@ -134,7 +141,8 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
   // With no other rank on this host, the completion runs at once.
   template <class Complete>
   Result<> sync(const Call& call, Complete&& complete) {
-    if (local_) return local_->sync(call, std::forward<Complete>(complete), [this] { return deadline(); });
+    if (local_)
+      return local_->sync(call, checks_, std::forward<Complete>(complete), [this] { return deadline(); });
     complete();
     return {};
   }
@@ -168,7 +176,8 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
   void collect_results(const Piece& piece, Stores stores);
   void queue_gathering(Range range, const std::byte* in, std::byte* out, std::size_t each_bytes,
                        std::uint64_t turn);
-  void collect_gathering(Range range, std::byte* out, std::size_t each_bytes, std::uint64_t turn);
+  void collect_gathering(Range range, std::byte* out, std::size_t each_bytes, std::uint64_t turn,
+                         Stores stores);
 
   // Calls of pieces and reduce_scatter (pieces.cpp).
   Result<std::size_t> step_of(const Routes& routes) const;
@@ -182,7 +191,7 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
   void send_part(std::size_t lane, std::uint32_t place, const Routes& routes, Range part, std::uint64_t turn);
   void receive_part(std::size_t lane, std::uint32_t from, const Routes& routes, Range part,
                     std::uint64_t turn);
-  void take_part(const Routes& routes, Range part, std::uint64_t turn);
+  void take_part(const Routes& routes, Range part, std::uint64_t turn, Stores stores);
   Result<bool> reach_inputs(std::size_t size_bytes);
   void reduce_part(const std::byte* in, std::byte* out, Range part, const Call& call, std::uint64_t turn);
 
@@ -196,6 +205,9 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
   std::unique_ptr<ReconnectAcceptor> acceptor_;  // null where no rank is remote
   Exchange links_;
   std::optional<LocalPairs> local_pairs_;
+  std::optional<BroadcastRings> rings_;
+  LocalGroup::Checks checks_;
+  BroadcastRings::Deadline deadline_of_rings_;
   RemotePairs remote_pairs_;
   std::function<Result<>()> look_at_local_;  // whether messages have ended, for waits that this does not end
   std::function<Result<>()> look_at_remote_;
@@ -205,6 +217,8 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
   std::atomic<Duration> call_timeout_;
   StoreChoice store_choice_;
   StoreChoice store_choice_in_place_;
+  StoreChoice store_choice_gathering_;
+  StoreChoice store_choice_pieces_;
   std::uint64_t calls_ = 0;
   std::uint64_t announced_ = 0;        // number of the last call that other hosts were told of
   std::optional<TimePoint> deadline_;  // of the current call, once it had to wait

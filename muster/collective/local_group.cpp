@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <new>
 
-#include "muster/collective/kernels.h"
-
 namespace muster::collective {
 namespace {
 
@@ -25,13 +23,16 @@ struct LocalGroup::Header {
   alignas(line_size_bytes) std::atomic<std::uint32_t> generation;
   std::atomic<std::uint32_t> sleepers;
   alignas(line_size_bytes) SharedReason reason;
+  RingBell ring_news, ring_room;
 };
 
 struct LocalGroup::RankLine {
   alignas(2 * line_size_bytes) std::atomic<std::uint64_t> arrived;  // syncs that this rank has reached
-  Call call;
+  SharedCall call;
   Offsets offsets;
-  std::atomic<std::uint32_t> cpu;  // 1 + where it last waited for long; 0: nowhere yet
+  std::atomic<std::uint64_t> unmet;  // a checksum of the calls that it has ended without a sync
+  std::atomic<Offset> ring;          // of its broadcasts
+  std::atomic<std::uint32_t> cpu;    // 1 + where it last waited for long; 0: nowhere yet
 };
 
 // The large areas begin at huge pages.
@@ -106,8 +107,11 @@ std::byte* LocalGroup::raw(std::uint32_t remote_index, std::uint64_t turn) const
 }
 
 void LocalGroup::announce(const Call& call, const Offsets& offsets) {
-  line(local_rank()).call = call;
+  line(local_rank()).call.store(call);
   line(local_rank()).offsets = offsets;
+}
+std::optional<Call> LocalGroup::current_call(std::uint32_t local_rank) const {
+  return line(local_rank).call.load();
 }
 const Offsets& LocalGroup::offsets(std::uint32_t local_rank) const { return line(local_rank).offsets; }
 
@@ -154,7 +158,7 @@ void LocalGroup::look_at_cores() const {
                       [&](std::uint32_t other) { return has_rank(other, size()); });
 }
 
-Result<> LocalGroup::wait_long(const Call& call, TimePoint deadline) {
+Result<> LocalGroup::wait_long(const Call& call, const Checks& checks, TimePoint deadline) {
   Header& shared = header();
   const TimePoint start = clock_.now();
   for (;;) {
@@ -167,6 +171,7 @@ Result<> LocalGroup::wait_long(const Call& call, TimePoint deadline) {
     if (released()) return {};
     look_while_waiting();
     if (aborted()) return fail(abort_reason());
+    MUSTER_TRY_VOID(checks.own(call));
     if (left <= Duration::zero()) {
       const std::chrono::duration<double> waited = clock_.now() - start;
       return fail(Code::timeout, fmt::format("{} waited {:.3g} s for rank {}", to_string(call),
@@ -183,18 +188,42 @@ std::vector<std::uint32_t> LocalGroup::missing_ranks() const {
   return missing;
 }
 
-Result<> LocalGroup::compare_calls(const Call& call) const {
-  for (std::uint32_t r = 0; r < size(); ++r)
-    if (!(line(r).call == call))
-      return fail(mismatch(shape_.ranks[local_rank()], call, shape_.ranks[r], line(r).call));
+Result<> LocalGroup::compare_calls(const Call& call, const Checks& checks) const {
+  const std::uint64_t unmet = line(local_rank()).unmet.load(std::memory_order_relaxed);
+  for (std::uint32_t r = 0; r < size(); ++r) {
+    const Call theirs = line(r).call.load().value_or(Call{});
+    const bool met_alike = line(r).unmet.load(std::memory_order_relaxed) == unmet;
+    if (theirs == call && met_alike) continue;
+    if (theirs.number != call.number || !met_alike) MUSTER_TRY_VOID(checks.all());
+    if (!(theirs == call)) return fail(mismatch(shape_.ranks[local_rank()], call, shape_.ranks[r], theirs));
+    return fail(Code::invalid_argument,
+                fmt::format("rank {} and rank {} have called other broadcasts before {}",
+                            shape_.ranks[local_rank()], shape_.ranks[r], to_string(call)));
+  }
   return {};
 }
+
+void LocalGroup::note_unmet(const Call& call) {
+  constexpr std::uint64_t odd = 0x9e3779b97f4a7c15;
+  std::atomic<std::uint64_t>& unmet = line(local_rank()).unmet;
+  const std::uint64_t before = unmet.load(std::memory_order_relaxed);
+  unmet.store(((before + call.number) * odd + call.count) * odd + call.root, std::memory_order_relaxed);
+}
+
+void LocalGroup::tell_ring(Offset offset) { line(local_rank()).ring.store(offset); }
+Offset LocalGroup::ring_of(std::uint32_t local_rank) const { return line(local_rank).ring.load(); }
+LocalGroup::RingBell& LocalGroup::ring_news() const { return header().ring_news; }
+LocalGroup::RingBell& LocalGroup::ring_room() const { return header().ring_room; }
 
 void LocalGroup::abort(const Error& reason) {
   Header& shared = header();
   shared.reason.give(reason);
   shared.generation.fetch_or(abort_bit);  // even if another was first: it may have been killed before it did
   net::futex_wake_all(shared.generation);
+  for (RingBell* const bell : {&shared.ring_news, &shared.ring_room}) {
+    bell->rung.fetch_add(1);
+    net::futex_wake_all(bell->rung);
+  }
 }
 
 SharedReason& LocalGroup::reason() const { return header().reason; }

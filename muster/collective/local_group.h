@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,8 +27,10 @@
 #include "muster/base/base.h"
 #include "muster/collective/call.h"
 #include "muster/collective/core_sharing.h"
+#include "muster/collective/kernels.h"
 #include "muster/collective/pair_memory.h"
 #include "muster/collective/shared_arena.h"
+#include "muster/collective/shared_call.h"
 #include "muster/collective/shared_reason.h"
 #include "muster/collective/waiting.h"
 #include "muster/net/net.h"
@@ -58,6 +61,12 @@ struct LocalLayout {
 
 class LocalGroup {
  public:
+  // Ranks that wait for a ring of broadcasts sleep here; who wakes them clears the mark.
+  struct RingBell {
+    alignas(2 * line_size_bytes) std::atomic<std::uint32_t> rung;
+    std::atomic<std::uint32_t> sleeping;
+  };
+
   // The first local rank makes the memory, the others open it by the descriptor they were sent.
   // `clock` is borrowed.
   static Result<LocalGroup> create(LocalShape shape, const Clock& clock);
@@ -93,15 +102,23 @@ class LocalGroup {
   void announce(const Call& call, const Offsets& offsets);
   // What a local rank has announced.
   const Offsets& offsets(std::uint32_t local_rank) const;
+  // The same of its call, whatever it is at.
+  std::optional<Call> current_call(std::uint32_t local_rank) const;
 
+  // Looks for calls that do not match where nobody meets: of the ranks that wait in a sync that has not
+  // ended, or of them all, at its end. Its error is told.
+  struct Checks {
+    std::function<Result<>(const Call&)> own;
+    std::function<Result<>()> all;
+  };
   // Waits for all local ranks; the last arriver runs `complete()` while the others wait. `deadline()` is
   // asked for only when the wait is long.
   template <class Complete, class Deadline>
-  Result<> sync(const Call& call, Complete&& complete, Deadline&& deadline) {
+  Result<> sync(const Call& call, const Checks& checks, Complete&& complete, Deadline&& deadline) {
     if (arrive()) {
       if (call.number != compared_) {
         compared_ = call.number;
-        MUSTER_TRY_VOID(compare_calls(call));
+        MUSTER_TRY_VOID(compare_calls(call, checks));
       }
       complete();
       release();
@@ -109,8 +126,16 @@ class LocalGroup {
     }
     compared_ = call.number;
     if (released_soon()) return {};
-    return wait_long(call, deadline());
+    return wait_long(call, checks, deadline());
   }
+
+  // That this rank has ended a call for which the ranks do not meet; the next sync compares these, too.
+  void note_unmet(const Call& call);
+  // Where the ring is that a local rank broadcasts through; nowhere before its first broadcast.
+  void tell_ring(Offset offset);
+  Offset ring_of(std::uint32_t local_rank) const;
+  RingBell& ring_news() const;  // rung when there is something to read
+  RingBell& ring_room() const;  // when there is room again
 
   // Those that have not come to the sync to which this rank has come. Any thread.
   std::vector<std::uint32_t> missing_ranks() const;
@@ -139,8 +164,8 @@ class LocalGroup {
   void release();
   bool released() const;
   bool released_soon() const;
-  Result<> wait_long(const Call& call, TimePoint deadline);
-  Result<> compare_calls(const Call& call) const;
+  Result<> wait_long(const Call& call, const Checks& checks, TimePoint deadline);
+  Result<> compare_calls(const Call& call, const Checks& checks) const;
 
   const Clock& clock_;
   LocalShape shape_;

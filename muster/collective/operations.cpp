@@ -7,20 +7,6 @@
 namespace muster::collective {
 namespace {
 
-// Adds the time from its construction to its destruction.
-class Stopwatch {
- public:
-  Stopwatch(const Clock& clock, Duration& total) : clock_(clock), total_(total), start_(clock.now()) {}
-  ~Stopwatch() { total_ += clock_.now() - start_; }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  const Clock& clock_;
-  Duration& total_;
-  TimePoint start_;
-};
-
 // All of a range but the inner one, which lies in it.
 void copy_around(Range inner, Range all, std::byte* to, const std::byte* from, Stores stores) {
   const std::size_t end = inner.begin + inner.size;
@@ -274,8 +260,26 @@ void GroupCommunicator::collect_results(const Piece& piece, Stores stores) {
 
 // ---- broadcast --------------------------------------------------------------------------------------------
 
+bool GroupCommunicator::runs_ahead(const Call& call) const {
+  return call.kind == CallKind::broadcast && rings_ && layout_.has_one_host() && !origin_.roots_wait &&
+         call.count > 0 && call.count <= BroadcastRings::size_limit_bytes;
+}
+
+Result<> GroupCommunicator::broadcast_ahead(std::byte* data, const Call& call) {
+  const Result<> done = call.root == rank()
+                            ? rings_->give(data, call, deadline_of_rings_)
+                            : rings_->take(layout_.place_of(call.root), data, call, deadline_of_rings_);
+  if (done) local_->note_unmet(call);
+  return done;
+}
+
+bool GroupCommunicator::has_come(const Call& call) {
+  return runs_ahead(call) && call.root != rank() && rings_->has(layout_.place_of(call.root), call);
+}
+
 // The root sends to every other host, or its neighbours do; on each host one rank has the bytes first.
 Result<> GroupCommunicator::broadcast(std::byte* data, const Call& call) {
+  if (runs_ahead(call)) return broadcast_ahead(data, call);
   const Chunks chunks(call.count, sizes_.chunk_size_bytes);
   if (chunks.count() == 0) return barrier(call);
   const std::uint32_t root_host = layout_.host_of(call.root), root_place = layout_.place_of(call.root);
@@ -320,6 +324,9 @@ Result<> GroupCommunicator::all_gather(const std::byte* in, std::byte* out, std:
                                        const Call& call) {
   const Chunks chunks(each_bytes, sizes_.gathered_size_bytes);
   if (chunks.count() == 0) return barrier(call);
+  const std::size_t all_bytes = each_bytes * size();
+  const Stores stores = store_choice_gathering_.next(all_bytes);
+  Duration busy{};
   for (std::size_t c = 0; c < chunks.count(); ++c) {
     const auto [begin, bytes] = chunks[c];
     const std::uint64_t turn = next_turn();
@@ -332,10 +339,12 @@ Result<> GroupCommunicator::all_gather(const std::byte* in, std::byte* out, std:
     MUSTER_TRY_VOID(exchange());
     if (layout_.is_even()) give();
     MUSTER_TRY_VOID(sync(call));
+    const Stopwatch watch(origin_.clock, busy, store_choice_gathering_.is_trying(all_bytes));
     std::byte* const own_place = out + rank() * each_bytes;
-    if (own_place != in) copy(own_place + begin, in + begin, bytes, Stores::cached);
-    if (local_) collect_gathering(chunks[c], out, each_bytes, turn);
+    if (own_place != in) copy(own_place + begin, in + begin, bytes, stores);
+    if (local_) collect_gathering(chunks[c], out, each_bytes, turn, stores);
   }
+  store_choice_gathering_.record(all_bytes, busy);
   return {};
 }
 
@@ -354,12 +363,12 @@ void GroupCommunicator::queue_gathering(Range range, const std::byte* in, std::b
 }
 
 void GroupCommunicator::collect_gathering(Range range, std::byte* out, std::size_t each_bytes,
-                                          std::uint64_t turn) {
+                                          std::uint64_t turn, Stores stores) {
   for (std::uint32_t r = 0; r < size(); ++r) {
     if (r == rank()) continue;
     const std::byte* from =
         layout_.is_local(r) ? local_->slot(layout_.place_of(r), turn) : remote_raw(r, turn);
-    copy(out + r * each_bytes + range.begin, from, range.size, Stores::cached);
+    copy(out + r * each_bytes + range.begin, from, range.size, stores);
   }
 }
 

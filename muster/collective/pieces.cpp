@@ -95,12 +95,17 @@ Result<> GroupCommunicator::check_pieces(SentPieces in, ReceivedPieces out, std:
 Result<> GroupCommunicator::pass_pieces(const Routes& routes, const Call& call) {
   MUSTER_TRY(const std::size_t step, step_of(routes));
   if (routes.longest == 0) return barrier(call);
+  const std::size_t most_bytes = routes.longest * size();
+  const Stores stores = store_choice_pieces_.next(most_bytes);
+  Duration busy{};
   for (std::size_t begin = 0; begin < routes.longest; begin += step) {
     const Range part{.begin = begin, .size = step};
     const std::uint64_t turn = next_turn();
     MUSTER_TRY_VOID(move_part(routes, part, call, turn));
-    take_part(routes, part, turn);
+    const Stopwatch watch(origin_.clock, busy, store_choice_pieces_.is_trying(most_bytes));
+    take_part(routes, part, turn, stores);
   }
+  store_choice_pieces_.record(most_bytes, busy);
   return {};
 }
 
@@ -181,20 +186,20 @@ void GroupCommunicator::receive_part(std::size_t lane, std::uint32_t from, const
   if (routes.one_for_all) links_.receive(lane, for_all);
 }
 
-void GroupCommunicator::take_part(const Routes& routes, Range part, std::uint64_t turn) {
+void GroupCommunicator::take_part(const Routes& routes, Range part, std::uint64_t turn, Stores stores) {
   for (std::uint32_t from = 0; from < size(); ++from) {
     const Range got = part_of(routes.size(from, rank()), part);
     if (got.size == 0) continue;
     std::byte* const to = routes.out[from].data() + got.begin;
     if (from == rank()) {
       const std::byte* const own = routes.sent(rank()) + got.begin;
-      if (own != to) copy(to, own, got.size, Stores::cached);
+      if (own != to) copy(to, own, got.size, stores);
     } else if (layout_.is_local(from)) {
       const std::byte* const slot = local_->slot(layout_.place_of(from), turn);
-      copy(to, slot + place_in_slot(routes, rank(), part), got.size, Stores::cached);
+      copy(to, slot + place_in_slot(routes, rank(), part), got.size, stores);
     } else if (local_ && (routes.one_for_all || !has_lane_of(from))) {
       const std::size_t place = routes.one_for_all ? 0 : layout_.place_of(rank()) * part.size;
-      copy(to, remote_raw(from, turn) + place, got.size, Stores::cached);
+      copy(to, remote_raw(from, turn) + place, got.size, stores);
     }
   }
 }

@@ -59,6 +59,7 @@ Result<std::unique_ptr<Communicator>> GroupCommunicator::split(std::uint32_t col
                        .call_timeout = origin_.call_timeout,
                        .stop = &stop_,
                        .security = origin_.security,
+                       .roots_wait = origin_.roots_wait,
                        .clock = origin_.clock});
   if (!made)
     return fail_group(

@@ -32,4 +32,23 @@ class StoreChoice {
   std::array<Class, class_count> classes_;  // by powers of two
 };
 
+// Adds the time from its construction to its destruction, if it is wanted: looking at the clock takes as long
+// as half of a small call.
+class Stopwatch {
+ public:
+  Stopwatch(const Clock& clock, Duration& total, bool is_wanted = true)
+      : clock_(clock), total_(total), is_wanted_(is_wanted), start_(is_wanted ? clock.now() : TimePoint{}) {}
+  ~Stopwatch() {
+    if (is_wanted_) total_ += clock_.now() - start_;
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  const Clock& clock_;
+  Duration& total_;
+  const bool is_wanted_;
+  TimePoint start_;
+};
+
 }  // namespace muster::collective

@@ -126,6 +126,8 @@ collective::Options WorkerGroups::options_of_connections(const net::StopSignal& 
           .call_timeout = options_.call_timeout,
           .stop = &stop,
           .security = options_.security,
+          // A call that was cut is made again by all: none may have passed it long ago.
+          .roots_wait = roster_->recovers,
           .clock = options_.clock};
 }
 

@@ -261,8 +261,10 @@ struct HalfEnded {
     ASSERT_TRUE(WIFSIGNALED(status));
   }
   Result<> wait_for_the_other() {
+    const LocalGroup::Checks none{.own = [](const Call&) { return Result<>{}; },
+                                  .all = [] { return Result<>{}; }};
     return group.sync(
-        {.number = 1, .kind = CallKind::barrier}, [] {}, [] { return real_clock().now() + 20s; });
+        {.number = 1, .kind = CallKind::barrier}, none, [] {}, [] { return real_clock().now() + 20s; });
   }
   Result<> wait_for_a_message() {
     LocalPairs pairs(group);

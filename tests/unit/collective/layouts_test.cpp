@@ -74,6 +74,12 @@ class World {
     } else if (now.kind == 2) {
       done = comm.broadcast(own.data(), bytes, now.root);
       EXPECT_TRUE(!done || own == values(now.root)) << name() << ": broadcast of " << now.count;
+      // More of them, for which nobody meets where all are on one host.
+      for (std::uint32_t root = 0; done && root < ranks(); ++root) {
+        std::uint64_t told = comm.rank() == root ? number + root : 0;
+        done = comm.broadcast(&told, sizeof(told), root);
+        EXPECT_TRUE(!done || told == number + root) << name() << ": small broadcast from " << root;
+      }
     } else if (now.kind == 3) {
       std::vector<float> all(ranks() * now.count), expected;
       done = comm.all_gather(own.data(), all.data(), bytes);
