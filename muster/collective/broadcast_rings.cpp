@@ -8,7 +8,6 @@
 #include <new>
 #include <utility>
 
-#include "muster/base/while_waiting.h"
 #include "muster/collective/kernels.h"
 
 namespace muster::collective {
