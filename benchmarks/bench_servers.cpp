@@ -30,6 +30,8 @@ struct Options {
   std::uint64_t rounds = 30;
   std::string rule = "Adam";
   std::string log_folder;
+  std::uint64_t log_limit_mib = 64;
+  bool restarts = false;
   bool any_id = false;
   bool low = false;
 };
@@ -143,6 +145,28 @@ class Bench {
     tell(fmt::format("push, {}", options_.rule), pushes);
   }
 
+  // Small pulls, one after the other, while the rows are written down: the longest one.
+  void measure_while_writing() {
+    client_.flush().value();
+    client_.set_common_point(step_);
+    std::vector<std::uint64_t> ids{0, options_.rows / 2, options_.rows - 1};
+    std::vector<float> rows(ids.size() * options_.width);
+    std::vector<double> times;
+    const TimePoint end = real_clock().now() + std::chrono::seconds(8);
+    while (real_clock().now() < end) {
+      const TimePoint begin = real_clock().now();
+      const ParameterClient::Lookup lookup{.ids = ids, .rows = rows};
+      client_.pull(step_, std::span(&lookup, 1)).value();
+      times.push_back(1e3 * seconds(begin));
+      push(ids);
+      client_.flush().value();
+      client_.set_common_point(step_);
+    }
+    std::sort(times.begin(), times.end());
+    fmt::print("pulls beside writing: {} of {:.3f} ms (median), the longest {:.2f} ms\n", times.size(),
+               times[times.size() / 2], times.back());
+  }
+
  private:
   void push(std::span<const std::uint64_t> ids) {
     const ParameterClient::Gradient gradient{
@@ -180,24 +204,38 @@ int main(int count, char** arguments) {
   app.add_option("--rule", options.rule, "an optimizer's class")->capture_default_str();
   app.add_option("--log-folder", options.log_folder,
                  "the servers keep their logs there; none: they keep none");
+  app.add_option("--log-limit", options.log_limit_mib, "MiB of the log from which rows are written down")
+      ->capture_default_str();
+  app.add_flag("--restart", options.restarts,
+               "the longest pull beside writing, then how long servers take to have their rows again");
   app.add_flag("--any-id", options.any_id, "a table without vocabulary");
   app.add_flag("--bfloat16", options.low, "rows of 16 bits");
   CLI11_PARSE(app, count, arguments);
+  const auto options_of = [&](std::uint32_t server) {
+    return ParameterServer::Options{
+        .job_id = 1,
+        .share = {.server = server, .servers = options.servers},
+        .config = {.worker_num = 1},
+        .log_path = options.log_folder.empty() ? "" : fmt::format("{}/pushes-{}", options.log_folder, server),
+        .log_limit_bytes = options.log_limit_mib << 20};
+  };
   {
     std::vector<std::unique_ptr<ServerProcess>> servers;
     std::vector<net::Address> addresses;
     for (std::uint32_t i = 0; i < options.servers; ++i) {
-      servers.push_back(std::make_unique<ServerProcess>(ParameterServer::Options{
-          .job_id = 1,
-          .share = {.server = i, .servers = options.servers},
-          .config = {.worker_num = 1},
-          .log_path = options.log_folder.empty() ? "" : fmt::format("{}/pushes-{}", options.log_folder, i)}));
+      servers.push_back(std::make_unique<ServerProcess>(options_of(i)));
       addresses.push_back(servers.back()->address());
     }
     Bench bench(options, addresses);
     bench.check();
     bench.fill();
     bench.measure();
+    if (options.restarts) bench.measure_while_writing();
+  }
+  if (options.restarts) {
+    const TimePoint begin = real_clock().now();
+    const ServerProcess again(options_of(0));
+    fmt::print("server 0 has its rows again after {:.3f} s\n", seconds(begin));
   }
   rusage used{};
   ::getrusage(RUSAGE_CHILDREN, &used);

@@ -294,6 +294,45 @@ TEST(RowRules, LeaveRowsWithoutGradientAlone) {
   }
 }
 
+// What a copy of `from` has that was begun before `change` and read after it.
+Table copied(Table& from, const std::function<void()>& change) {
+  const SlotBlocks blocks = from.begin_copy();
+  change();
+  Table to = table_of(from.spec());
+  EXPECT_TRUE(to.begin_fill(blocks));
+  for (std::uint64_t block = 0; block < blocks.count(); ++block) {
+    std::vector<std::byte> bytes(blocks.size_bytes(block));
+    from.copy_block(block, bytes);
+    const Table::BlockPlaces places = to.places(blocks, block);
+    std::copy_n(bytes.begin(), places.keys.size(), places.keys.begin());
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(places.keys.size()), places.rows.size(),
+                places.rows.begin());
+    EXPECT_TRUE(to.filled(blocks, block));
+  }
+  from.end_copy();
+  EXPECT_TRUE(to.end_fill());
+  return to;
+}
+
+TEST(Tables, AreCopiedAsTheyWereWhateverIsUpdatedMeanwhile) {
+  TableSpec any = of_any_id();
+  any.eviction.age_max = 5;
+  for (const TableSpec& spec : {embedding(20'000, 64), any}) {  // the first one has several blocks
+    Table table = table_of(spec);
+    const Ids ids = every_id(15'000);
+    add(table, ids, 0.5, {.learning_rate = 1, .steps = 0});
+    const std::vector<float> before = values_of(table, ids);
+    const Table copy = copied(table, [&] {
+      add(table, every_id(17'000), 0.25, {.learning_rate = 1, .steps = 1});
+      add(table, {3}, 0.25, {.learning_rate = 1, .steps = 20});
+      table.evict(21);
+      add(table, {900'000 % 20'000}, 1, {.learning_rate = 1, .steps = 21});
+    });
+    EXPECT_EQ(copy.ids(), ids) << spec.name;
+    EXPECT_EQ(values_of(copy, ids), before) << spec.name;
+  }
+}
+
 }  // namespace table_test
 }  // namespace
 }  // namespace muster::server
