@@ -164,7 +164,7 @@ def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, unbro
     digits, expected = unbroken_end(mode)
     with recovering_job.Job(tmp_path / "job", 2, mode, digits, servers=2, **RECOVERING) as job:
         job.wait_for_progress(())
-        logs = list(tmp_path.rglob("server_*.log"))
+        logs = list(tmp_path.rglob("recovery/*/server_*.log"))
         assert len(logs) == 2
         assert all(log.stat().st_size > 0 for log in logs)  # they do hold parameters
         fault(job, random.Random(1))
