@@ -36,6 +36,7 @@ class CallbackContext {
   std::vector<Tensor> net_outputs;
   bool evaluates = false;     // fit evaluates after some of the epochs
   MetricValues eval_results;  // of fit's evaluation after this epoch
+  MetricValues metrics;       // of the evaluation that ends now, behind its last batch
 
   nn::CellPtr network;
   nn::CellPtr train_network;  // network, loss, gradient and update in one; null in an evaluation

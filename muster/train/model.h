@@ -168,12 +168,12 @@ class Model {
   // By this worker alone; by all of them, where the network is divided or the dataset is.
   Result<MetricValues> eval_alone(const EvalOptions& options, Recovery& recovery);
   Result<MetricValues> eval_together(const EvalOptions& options, Recovery& recovery);
-  // One pass; the values stay in the metrics. `merge`, where all workers evaluate together, is called behind
-  // the last batch. In an aborted step of a loop around it the pass ends where values of the others are
-  // lacking: callbacks and metrics are not called any more.
+  // One pass and its values, which callbacks find in the context. `merge`, where all workers evaluate
+  // together, is called behind the last batch. In an aborted step of a loop around it the pass ends where
+  // values of the others are lacking: callbacks and metrics are not called any more, and there are no values.
   using Merge = std::function<Result<>(const NamedMetrics&)>;
-  Result<> evaluate(const data::Dataset& dataset, CallbackContext& context, const NamedMetrics& metrics,
-                    const Merge& merge);
+  Result<MetricValues> evaluate(const data::Dataset& dataset, CallbackContext& context,
+                                const NamedMetrics& metrics, const Merge& merge);
   Result<> evaluate_batches(Batches& batches, CallbackContext& context, const NamedMetrics& metrics,
                             bool is_batched);
   Result<> update_metrics(const std::vector<Tensor>& outputs, std::int64_t rows,

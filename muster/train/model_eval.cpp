@@ -83,21 +83,15 @@ Result<MetricValues> Model::eval_once(const EvalOptions& options) {
       warn_of_evaluation(alone_text(metrics));
       return merge_counts(metrics, counts);
     };
-  MUSTER_TRY_VOID(evaluate(options.dataset, *context, options_.metrics, merge));
-  MetricValues values;
-  for (const auto& [name, metric] : options_.metrics) {
-    if (step_is_aborted()) {
+  MUSTER_TRY(MetricValues values, evaluate(options.dataset, *context, options_.metrics, merge));
+  if (step_is_aborted())
+    for (const auto& [name, metric] : options_.metrics)
       values.emplace_back(name, std::numeric_limits<double>::quiet_NaN());
-      continue;
-    }
-    MUSTER_TRY(MetricValue value, catch_error([&metric] { return metric->eval(); }));
-    values.emplace_back(name, std::move(value));
-  }
   return values;
 }
 
-Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context, const NamedMetrics& metrics,
-                         const Merge& merge) {
+Result<MetricValues> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
+                                     const NamedMetrics& metrics, const Merge& merge) {
   if (eval_network_ == nullptr)
     return fail(Code::invalid_argument,
                 "eval: the model needs a loss_fn, or an eval_network that gives loss, outputs and label");
@@ -124,9 +118,15 @@ Result<> Model::evaluate(const data::Dataset& dataset, CallbackContext& context,
   MUSTER_TRY_VOID(call(&Callback::on_eval_epoch_begin));
   MUSTER_TRY_VOID(evaluate_batches(batches, context, metrics, dataset.is_batched()));
   if (merge != nullptr && !step_is_aborted()) MUSTER_TRY_VOID(merge(metrics));
-  if (step_is_aborted()) return {};
+  context.metrics.clear();
+  if (step_is_aborted()) return MetricValues{};
+  for (const auto& [name, metric] : metrics) {
+    MUSTER_TRY(MetricValue value, catch_error([&metric] { return metric->eval(); }));
+    context.metrics.emplace_back(name, std::move(value));
+  }
   MUSTER_TRY_VOID(call(&Callback::on_eval_epoch_end));
-  return call(&Callback::on_eval_end);
+  MUSTER_TRY_VOID(call(&Callback::on_eval_end));
+  return step_is_aborted() ? MetricValues{} : context.metrics;
 }
 
 Result<> Model::evaluate_batches(Batches& batches, CallbackContext& context, const NamedMetrics& metrics,

@@ -281,12 +281,8 @@ Result<> Model::Training::evaluate(MetricValues& values) {
   const NamedMetrics metrics = evaluated();
   Merge merge_all;
   if (shares_.is_together) merge_all = [this](const NamedMetrics& counted) { return merge(counted); };
-  MUSTER_TRY_VOID(model_.evaluate(*options_.valid_dataset, *context_, metrics, merge_all));
+  MUSTER_TRY(values, model_.evaluate(*options_.valid_dataset, *context_, metrics, merge_all));
   if (step_is_aborted()) return {};
-  for (const auto& [name, metric] : metrics) {
-    MUSTER_TRY(MetricValue value, catch_error([&metric] { return metric->eval(); }));
-    values.emplace_back(name, std::move(value));
-  }
   return shares_.is_together && shares_.counted.empty() ? compare(values) : Result<>{};
 }
 

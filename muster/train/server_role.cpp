@@ -7,6 +7,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "muster/server/server.h"
 #include "muster/train/parameter_servers.h"
@@ -14,7 +15,8 @@
 namespace muster::train {
 namespace {
 
-// Where processes may come back, a server keeps what was pushed; the file lies beside the workers' folders.
+// Where processes may come back, a server keeps what was pushed: how its files beside the workers' folders
+// begin.
 Result<std::string> log_of(const cluster::Settings& settings, const cluster::Node& node) {
   const auto roster = node.roster();
   if (!roster->recovers) return std::string();
@@ -25,7 +27,17 @@ Result<std::string> log_of(const cluster::Settings& settings, const cluster::Nod
     return fail(Code::io,
                 fmt::format("parameter server {} cannot make its folder '{}' (MS_RECOVERY_PATH): {}",
                             node.rank(), folder, error.message()));
-  return fmt::format("{}/server_{}.log", folder, node.rank());
+  return fmt::format("{}/server_{}", folder, node.rank());
+}
+
+// A finished job's log and rows are of no use.
+void remove_files(const std::filesystem::path& log_path) {
+  const std::string beginning = log_path.filename().string() + ".";
+  std::error_code ignored;
+  std::vector<std::filesystem::path> found;
+  for (const auto& entry : std::filesystem::directory_iterator(log_path.parent_path(), ignored))
+    if (entry.path().filename().string().starts_with(beginning)) found.push_back(entry.path());
+  for (const std::filesystem::path& file : found) std::filesystem::remove(file, ignored);
 }
 
 Result<std::unique_ptr<server::ParameterServer>> open(net::Loop& loop, const cluster::Settings& settings,
@@ -72,8 +84,7 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
   thread.join();
   if (const auto& trouble = (*server)->failure()) return give_up(*trouble);
   if (failure || log_path->empty()) return failure;
-  std::error_code ignored;  // a finished job's log is of no use
-  std::filesystem::remove(*log_path, ignored);
+  remove_files(*log_path);
   return failure;
 }
 

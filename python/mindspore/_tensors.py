@@ -65,7 +65,7 @@ _PARAMETER_MEMBERS = {
     "param_info": property(lambda self: self),
     "inited_param": property(lambda self: None),
     "is_default_input_init": property(lambda self: False),
-    "copy": lambda self: self.clone(),
+    "copy": lambda self: Tensor.copy(self) if _core._notes_gradients() else self.clone(),
 }
 
 

@@ -120,3 +120,28 @@ def test_what_a_callback_may_read_is_listed_as_of_a_dict():
     assert seen["cur_step_num"] == 3 and seen["mark"] == 7
     assert isinstance(seen["network"], nn.Dense)
     assert "request_stop" not in seen and not any(name.startswith("__") for name in seen)
+
+
+class Seen(train.Callback):
+    """The metrics that an evaluation's callbacks find."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def on_eval_epoch_end(self, run_context):
+        self.found.append(run_context.original_args().metrics)
+
+    def on_eval_end(self, run_context):
+        self.found.append(run_context.original_args()["metrics"])
+
+
+@pytest.mark.parametrize("call", ["eval", "fit"])
+def test_callbacks_find_the_metrics_of_an_evaluation_at_its_end(call):
+    seen = Seen()
+    model = made_model([0.25])
+    if call == "eval":
+        assert model.eval(data(), callbacks=[seen]) == {"score": 0.25}
+    else:
+        model.fit(1, data(), data(), callbacks=[seen])
+    assert [values["score"] for values in seen.found] == [0.25, 0.25]

@@ -164,11 +164,12 @@ def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, unbro
     digits, expected = unbroken_end(mode)
     with recovering_job.Job(tmp_path / "job", 2, mode, digits, servers=2, **RECOVERING) as job:
         job.wait_for_progress(())
-        logs = list(tmp_path.rglob("recovery/*/server_*.log"))
+        logs = list(tmp_path.rglob("recovery/*/server_?.0"))
         assert len(logs) == 2
         assert all(log.stat().st_size > 0 for log in logs)  # they do hold parameters
         fault(job, random.Random(1))
         assert job.wait() == expected
+    assert not list(tmp_path.rglob("recovery/*/server_*"))  # nothing that a finished job left behind
 
 
 def test_an_encrypted_training_goes_on_when_a_server_is_lost(tmp_path, unbroken_end):

@@ -97,6 +97,9 @@ void bind_context(nb::module_& core) {
       .def_prop_ro(
           "eval_results", [](const CallbackContext& self) { return metric_values_object(self.eval_results); },
           "Metrics by name of fit's evaluation after this epoch.")
+      .def_prop_ro(
+          "metrics", [](const CallbackContext& self) { return metric_values_object(self.metrics); },
+          "Metrics by name of an evaluation, for on_eval_epoch_end and on_eval_end.")
       .def_ro("network", &CallbackContext::network, "The network of the model.")
       .def_ro("train_network", &CallbackContext::train_network,
               "Network, loss, gradient and update in one cell.")

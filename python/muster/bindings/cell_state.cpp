@@ -75,6 +75,9 @@ void bind_cell_state(nb::module_& core) {
   core.def("_set_without_gradient", &graph::set_without_gradient, nb::arg("without"),
            "Whether what runs now counts as constant; gives what it was before.");
   core.def("_is_tracing", &graph::is_tracing, "Whether a graph is being made.");
+  core.def(
+      "_notes_gradients", [] { return graph::is_tracing() || graph::is_taping(); },
+      "Whether gradients may be asked of what runs now.");
   core.def("_restore_cell", &restore_cell, nb::arg("cell"), nb::arg("state"), "Sets what _cell_state gave.");
 }
 

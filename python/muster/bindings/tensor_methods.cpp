@@ -150,8 +150,13 @@ void bind_dtype_methods(nb::class_<Value>& tensor) {
       .def(
           "numel", [](const Value& self) { return self.shape().elements(); }, "The number of elements.")
       .def(
-          "copy", [](const Value& self) { return tensor_object(elements_of(self).clone()); },
-          "A tensor with elements of its own.")
+          "copy",
+          [](const Value& self) {
+            // Elements alone would cut the gradient off.
+            const bool noted = graph::is_tracing() || graph::is_taping();
+            return value_object(noted ? ops::reshape(self, self.shape()) : Value(elements_of(self).clone()));
+          },
+          "A tensor with elements of its own; gradients flow through it.")
       .def_prop_ro(
           "itemsize", [](const Value& self) { return size_bytes(self.dtype()); },
           "Bytes that one element takes.");
