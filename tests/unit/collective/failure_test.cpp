@@ -63,10 +63,12 @@ TEST_P(Failure, CallsThatDoNotMatchNameBoth) {
     };
   };
   const auto barrier = [](Communicator& comm) { return comm.barrier(); };
+  // A root need not wait for the others, and so hears of theirs in its next call.
   const auto broadcast = [](std::uint32_t root) {
-    return [=](Communicator& comm) {
+    return [=](Communicator& comm) -> Result<> {
       std::array<char, 8> data{};
-      return comm.broadcast(data.data(), data.size(), root);
+      MUSTER_TRY_VOID(comm.broadcast(data.data(), data.size(), root));
+      return comm.barrier();
     };
   };
   const Case cases[] = {
