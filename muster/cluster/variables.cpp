@@ -203,6 +203,13 @@ constexpr auto table = std::to_array<Variable>({
      .max = seconds_max,
      .documentation = "Seconds without a finished step after which every process prints which worker waits "
                       "for which. 0: never. Only the scheduler's counts."},
+    {.name = "MUSTER_SERVER_LOG_MIB",
+     .type = Type::integer,
+     .default_value = "64",
+     .min = 0,
+     .max = 1 << 20,
+     .documentation = "In a job that recovers: from so many MiB of pushes on, and an eighth of its rows, a "
+                      "parameter server writes its rows down anew and cuts its log off."},
     {.name = "MUSTER_LOG",
      .type = Type::choice,
      .default_value = "warning",
@@ -430,6 +437,7 @@ Result<Settings> read_settings(const Environment& environment) {
       .max_restarts = static_cast<std::uint32_t>(read.integer("MUSTER_MAX_RESTARTS")),
       .security = read_security_settings(environment),
   };
+  settings.server_log_bytes = static_cast<std::uint64_t>(read.integer("MUSTER_SERVER_LOG_MIB")) << 20;
   if (!read.text("MUSTER_STUCK_LIMIT").empty()) settings.stuck_limit = read.seconds("MUSTER_STUCK_LIMIT");
   if (settings.enable_recovery && settings.recovery_path.empty())
     return fail(Code::invalid_argument,

@@ -194,8 +194,11 @@ Result<> read_rows(const std::string& path, TableSet& tables) {
   MUSTER_TRY(const FoundHeader found, read_header(file.get(), path));
   std::vector<PlacedBlock> blocks;
   std::uint64_t offset = found.size_bytes;
+  // All of them first: tables move when another one comes.
   for (const auto& section : found.header.sections) {
     MUSTER_TRY([[maybe_unused]] const bool is_new, tables.declare(section.table, section.spec));
+  }
+  for (const auto& section : found.header.sections) {
     Table& table = *tables.table(section.table);
     if (const auto begun = table.begin_fill(section.blocks); !begun)
       return damaged(path, begun.error().message);

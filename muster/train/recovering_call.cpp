@@ -8,6 +8,7 @@
 
 #include "muster/train/front_end.h"
 #include "muster/train/process.h"
+#include "muster/train/served_parameters.h"
 
 namespace muster::train {
 namespace {
@@ -429,7 +430,10 @@ void RecoveringCall::note_common(const std::vector<Words>& rows) {
   for (auto step = rows[0].end() - told_max; step != rows[0].end(); ++step)
     if (std::all_of(rows.begin(), rows.end(), [&](const Words& row) { return tells(row, *step); }))
       common = std::max(common, *step);
-  if (common != 0) store_.set_committed(step_id(common));
+  if (common == 0) return;
+  store_.set_committed(step_id(common));
+  if (ServedParameters* const served = process().served_parameters)
+    served->note_common_point(step_id(common));
 }
 
 // Calls whose ends all have.
@@ -465,6 +469,7 @@ void RecoveringCall::save(checkpoint::Point point) {
   recovery_.calls().resumed = true;
   retry_pending_ends();
   newest_ = point.id;
+  if (ServedParameters* const served = process().served_parameters) served->note_point(point.id);
   saver_->save(std::move(point));  // when the one before is done
 }
 

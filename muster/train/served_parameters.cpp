@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "muster/train/aborted_step.h"
@@ -183,6 +184,21 @@ Result<> ServedParameters::update(std::int64_t steps, std::span<const graph::Ser
   if (step_is_aborted())  // what the rest of a void step computes with
     for (const graph::ServedUpdate& update : updates) std::ranges::copy(update.before, update.after.begin());
   return {};
+}
+
+void ServedParameters::note_point(const checkpoint::PointId& point) {
+  // Behind an epoch that has just begun, next_ is of the one before until the first update.
+  if (epoch_ == session_.membership().roster().epoch) points_[point] = next_;
+}
+
+void ServedParameters::note_common_point(const checkpoint::PointId& point) {
+  const auto found = points_.find(point);
+  if (found == points_.end()) return;
+  // A worker's pull of a step has shown that the servers have all pushes of the steps that they had to have
+  // applied for it; without a bound it shows nothing.
+  if (const auto staleness = parameter_servers().staleness)
+    client_->set_common_point(found->second - std::min(found->second, *staleness));
+  points_.erase(points_.begin(), std::next(found));
 }
 
 void watch_served_parameters() {

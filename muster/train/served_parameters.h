@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "muster/checkpoint/checkpoint.h"
 #include "muster/cluster/cluster.h"
 #include "muster/graph/served.h"
 #include "muster/server/server.h"
@@ -30,6 +31,11 @@ class ServedParameters {
 
   Result<> update(std::int64_t steps, std::span<const graph::ServedUpdate> updates);
 
+  // A recovery point of this moment is being saved: who goes back to it makes the same steps again.
+  void note_point(const checkpoint::PointId& point);
+  // All workers have that point or a later one of the call: servers need not go back behind its steps.
+  void note_common_point(const checkpoint::PointId& point);
+
  private:
   Result<> update_now(std::uint64_t step, std::span<const graph::ServedUpdate> updates);
   Result<> follow_epoch(std::uint64_t step);
@@ -49,9 +55,10 @@ class ServedParameters {
   std::unique_ptr<server::ParameterClient> client_;
   std::map<std::int64_t, Table> tables_;  // by number of the parameter
   std::optional<std::uint64_t> epoch_;
-  std::set<std::int64_t> begun_;  // parameters whose values were said in this epoch
-  std::uint64_t next_ = 0;        // step
-  std::optional<Error> failure_;  // of this epoch
+  std::set<std::int64_t> begun_;                         // parameters whose values were said in this epoch
+  std::uint64_t next_ = 0;                               // step
+  std::map<checkpoint::PointId, std::uint64_t> points_;  // the next step of each that is not common yet
+  std::optional<Error> failure_;                         // of this epoch
 };
 
 // Sets up what the ops of served parameters call.

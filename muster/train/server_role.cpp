@@ -51,6 +51,7 @@ Result<std::unique_ptr<server::ParameterServer>> open(net::Loop& loop, const clu
              .share = {.server = node.rank(), .servers = settings.server_num},
              .config = {.worker_num = settings.worker_num, .staleness = parameter_servers().staleness},
              .log_path = log_path,
+             .log_limit_bytes = settings.server_log_bytes,
              .security = {.security = registration.security}});
 }
 

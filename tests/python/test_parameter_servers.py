@@ -172,6 +172,20 @@ def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, unbro
     assert not list(tmp_path.rglob("recovery/*/server_*"))  # nothing that a finished job left behind
 
 
+@pytest.mark.parametrize("fault", [faults.kill_server, faults.kill_worker, faults.kill_everybody])
+def test_a_training_goes_on_from_rows_behind_which_a_server_has_cut_its_log_off(
+    tmp_path, unbroken_end, fault
+):
+    digits, expected = unbroken_end("model")
+    variables = {**RECOVERING, "MUSTER_SERVER_LOG_MIB": "0"}
+    with recovering_job.Job(tmp_path / "job", 2, "model", digits, servers=2, **variables) as job:
+        while len(list(tmp_path.rglob("recovery/*/server_?.base"))) < 2:
+            job.wait_for_progress(job.newest_point())
+            assert not job.has_ended()
+        fault(job, random.Random(1))
+        assert job.wait() == expected
+
+
 def test_an_encrypted_training_goes_on_when_a_server_is_lost(tmp_path, unbroken_end):
     digits, expected = unbroken_end("model")
     certificates = tmp_path / "certificates"
