@@ -364,9 +364,11 @@ std::string ParameterClient::Implementation::missing_servers() const {
 template <class Done>
 Result<> ParameterClient::Implementation::wait(const Done& done, std::string_view what) {
   const TimePoint deadline = real_clock().now() + options_.timeout;
-  while (!done()) {
+  for (;;) {
+    // First: a refusal may have come together with what is waited for.
     if (machine_.failure()) return fail(*machine_.failure());
     if (corrupt_) return fail(*corrupt_);
+    if (done()) return {};
     if (options_.interrupted) MUSTER_TRY_VOID(options_.interrupted());
     const TimePoint now = real_clock().now();
     if (now >= deadline)
@@ -380,7 +382,6 @@ Result<> ParameterClient::Implementation::wait(const Done& done, std::string_vie
     loop_.run_for(std::min<Duration>(deadline - now, is_whole ? wait_slice : reconnect_pause));
     look_while_waiting();
   }
-  return {};
 }
 
 ParameterClient::ParameterClient(Options options)

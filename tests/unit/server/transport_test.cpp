@@ -185,14 +185,15 @@ TEST(ParameterServers, NameWhatIsWrongWithABatch) {
 TEST(ParameterServers, RefuseTablesThatDifferBetweenWorkers) {
   const auto running = servers_of(1, {.worker_num = 2});
   Worker first(0, addresses_of(running)), second(1, addresses_of(running));
+  const Ids ids{1};
+  std::vector<float> rows(width);
+  const ParameterClient::Lookup lookup{.ids = ids, .rows = rows};
   first.begin(adam_table());
+  ASSERT_TRUE(first.client().pull(0, std::span(&lookup, 1)));  // so the server has the first one's table
   TableSpec other = adam_table();
   other.rule.beta1 = 0.5;
   ASSERT_TRUE(second.client().add_table(other));
   (void)second.client().begin(1, 0);
-  const Ids ids{1};
-  std::vector<float> rows(width);
-  const ParameterClient::Lookup lookup{.ids = ids, .rows = rows};
   EXPECT_THAT(second.client().pull(0, std::span(&lookup, 1)).error().message,
               Mentions("embedding", "differs between workers"));
 }
