@@ -4,7 +4,6 @@ import glob
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests/python"))
+from job import free_port  # noqa: E402  (below those that the system gives away)
+
 BUILD = Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
 PATIENCE_SECONDS = 60
 # What lies in one MS_RECOVERY_PATH: everything, or the workers' points, or those of one worker.
@@ -20,12 +22,6 @@ LAYOUTS = ("shared", "apart", "own")
 
 class LostError(AssertionError):
     """A promise that was not kept."""
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def clean_environment():

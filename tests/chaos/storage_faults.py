@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 from faults import kill, some_workers, start, wait_until
-from recovering_job import PATIENCE_SECONDS, LostError, Process, free_port
+from job import free_port
+from recovering_job import PATIENCE_SECONDS, LostError, Process
 
 REFUSALS = ("in use by", "processes of an unfinished job live that do not come to this scheduler")
 FILE_BYTES = 128 << 10  # less than a recovery point has, and more than a log
