@@ -7,12 +7,12 @@ export MS_SCHED_HOST=${MS_SCHED_HOST:-127.0.0.1} MS_SCHED_PORT=${MS_SCHED_PORT:-
 logs=${LOGS:-.}
 python=${PYTHON:-python3}
 
-MS_ROLE=MS_SCHED $python train.py > "$logs/scheduler.log" 2>&1 &
+MS_ROLE=MS_SCHED "$python" train.py > "$logs/scheduler.log" 2>&1 &
 for ((i = 0; i < MS_SERVER_NUM; i++)); do
-  MS_ROLE=MS_PSERVER $python train.py > "$logs/server_$i.log" 2>&1 &
+  MS_ROLE=MS_PSERVER "$python" train.py > "$logs/server_$i.log" 2>&1 &
 done
 for ((i = 0; i < MS_WORKER_NUM; i++)); do
-  MS_ROLE=MS_WORKER $python train.py > "$logs/worker_$i.log" 2>&1 &
+  MS_ROLE=MS_WORKER "$python" train.py > "$logs/worker_$i.log" 2>&1 &
 done
 
 status=0

@@ -215,6 +215,10 @@ def test_muster_run_starts_servers_and_all_end_well(tmp_path, digits):
 
 @pytest.mark.parametrize("count", [2, 8])
 def test_the_sample_in_mindspores_words_runs_and_all_its_workers_agree(tmp_path, digits, count):
+    python = tmp_path / "a folder" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
     done = subprocess.run(
         [ROOT / "examples/parameter_server/run.sh"],
         env={
@@ -225,7 +229,7 @@ def test_the_sample_in_mindspores_words_runs_and_all_its_workers_agree(tmp_path,
             "DATA_PATH": digits,
             "EPOCHS": "2",
             "LOGS": str(tmp_path),
-            "PYTHON": sys.executable,
+            "PYTHON": str(python),
         },
         timeout=60,
         check=False,
