@@ -20,6 +20,9 @@ kernels::UpdateScale scale_of(const Attributes& attributes);
 // `made` for inputs in the order in which the parameter lies: an update looks at one element after another.
 Prepared in_order_of_parameter(Prepared made, const Signature& signature);
 
+// Of updates whose last input is a number that the gradient is multiplied by (adam_weight_decay).
+inline constexpr std::string_view gradient_scale_attribute = "has_gradient_scale";
+
 using RunPart = void (*)(const KernelCall&, std::int64_t begin, std::int64_t end);
 // `kernel`, able to do its work in parts (Kernel::run_part).
 Kernel in_parts(Kernel kernel, RunPart run_part, void (*finish)(const KernelCall&) = nullptr);

@@ -17,12 +17,22 @@ struct Settings {
   std::int64_t count = 0;
   // Amsgrad's greatest squares, a decay that changes with the step, the means of centered rms_prop.
   bool has_last_input = false;
+  bool has_gradient_scale = false;  // behind all others, as fuse_gradient_scales leaves it
 };
+
+bool has_gradient_scale(const Signature& signature) {
+  return signature.attributes.get(gradient_scale_attribute, false);
+}
+
+// How many inputs there are, but for the gradient's scale.
+std::size_t inputs_of(const Signature& signature) {
+  return signature.inputs.size() - (has_gradient_scale(signature) ? 1 : 0);
+}
 
 template <class S>
 Prepared prepared_update(S kernel, const Signature& signature, std::size_t inputs_with_last) {
   Prepared made = prepared(Settings<S>{std::move(kernel), signature.inputs[0].shape.elements(),
-                                       signature.inputs.size() == inputs_with_last});
+                                       inputs_of(signature) == inputs_with_last, has_gradient_scale(signature)});
   return in_order_of_parameter(std::move(made), signature);
 }
 
@@ -43,7 +53,7 @@ T* state(const KernelCall& call, std::size_t index) {
 // ---- Adam -------------------------------------------------------------------------------------------------
 
 constexpr std::size_t adam_inputs = 6;               // and one more with amsgrad
-constexpr std::size_t adam_weight_decay_inputs = 5;  // and the decay, where it changes with the step
+constexpr std::size_t adam_weight_decay_inputs = 5;  // and the decay, where it changes, and a gradient's scale
 
 Types infer_adam(const Signature& signature) {
   MUSTER_TRY_VOID(require_update("adam", signature, {"mean", "mean square"}));
@@ -57,9 +67,12 @@ Types infer_adam(const Signature& signature) {
 
 Types infer_adam_weight_decay(const Signature& signature) {
   MUSTER_TRY_VOID(require_update("adam_weight_decay", signature, {"mean", "mean square"}));
-  if (signature.inputs.size() > adam_weight_decay_inputs)
+  if (inputs_of(signature) > adam_weight_decay_inputs)
     MUSTER_TRY_VOID(
         require_alike("adam_weight_decay", "weight decay", signature.inputs[5], {DType::float32, {}}));
+  if (has_gradient_scale(signature))
+    MUSTER_TRY_VOID(require_alike("adam_weight_decay", "gradient's scale", signature.inputs.back(),
+                                  {DType::float32, {}}));
   return same_as_first(signature);
 }
 
@@ -84,11 +97,13 @@ kernels::AdamState<T> adam_state(const KernelCall& call, const Settings<kernels:
   return states;
 }
 
-// A decay that changes with the step is an input of the decoupled one.
+// A decay that changes with the step is an input of the decoupled one, and so is a gradient's scale.
 kernels::AdamSettings adam_settings(const KernelCall& call, const Settings<kernels::AdamSettings>& settings) {
   kernels::AdamSettings made = settings.kernel;
   if (made.decoupled && settings.has_last_input)
     made.scale.weight_decay = static_cast<double>(*call.input<float>(5));
+  if (settings.has_gradient_scale)
+    made.scale.gradient_scale = static_cast<double>(*call.input<float>(settings.has_last_input ? 6 : 5));
   return made;
 }
 
@@ -243,9 +258,10 @@ const Op& adam_weight_decay_op() {
       .name = "adam_weight_decay",
       .documentation =
           "The update of AdamWeightDecay, in place: parameter, gradient, learning_rate (), mean m and mean "
-          "square v, which are written too, and the weight decay () where it is no attribute.",
+          "square v, which are written too, the weight decay () where it is no attribute, and with "
+          "`has_gradient_scale` what the gradient is multiplied by ().",
       .inputs_min = adam_weight_decay_inputs,
-      .inputs_max = adam_weight_decay_inputs + 1,
+      .inputs_max = adam_weight_decay_inputs + 2,
       .infer = infer_adam_weight_decay,
       .kernels = adam_kernels<true>(),
       .sharing = Sharing::in_place,

@@ -51,6 +51,7 @@ void fuse(Graph& graph) {
   fuse_casts(graph);
   fuse_dense(graph);
   fuse_relu(graph);
+  fuse_gradient_scales(graph);
 }
 
 void fuse_dense(Graph& graph) {

@@ -20,6 +20,8 @@ void fuse_relu(Graph& graph);
 // A softmax of scaled products, and its product with values, become one attention. `wrt` are values that
 // gradients will be taken for, of which the products must not depend in other ways than through q, k and v.
 void fuse_attention(Graph& graph, std::span<const ValueId> wrt = {});
+// A product of a gradient and one number, as clipping by a norm makes it, joins the adam_weight_decay behind it.
+void fuse_gradient_scales(Graph& graph);
 // All of the above. What they make has the bits of what they replace, but for fuse_casts and fuse_attention.
 void fuse(Graph& graph);
 // An all_reduce that asks for buckets becomes several, each right behind the node that makes its last input.

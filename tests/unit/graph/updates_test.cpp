@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The update of an optimizer, as its row describes it, with arguments that make it keep all its states, or
 // those alone that it always has.
@@ -205,6 +206,58 @@ TEST(Updates, AreDoneBeforeWhatTheyReadIsWritten) {
   ASSERT_TRUE(step.call(hundred, {}, {}));
   EXPECT_EQ(value_of(a->storage()), 1 - 3);
   EXPECT_EQ(value_of(gradient->storage()), 100);
+}
+
+// Parameter, mean and mean square of one adam_weight_decay of a drawn gradient.
+struct Clipped {
+  ParameterPtr parameter = parameter_of<float>(1'000, 1);
+  ParameterPtr mean = parameter_of<float>(1'000, 2), square = parameter_of<float>(1'000, 3);
+  std::vector<Value> more = {};  // the decay, where it changes
+
+  Value update(const Value& gradient, const Value& scale, bool scale_first) const {
+    const Value scaled = scale_first ? apply("mul", {scale, gradient}) : apply("mul", {gradient, scale});
+    std::vector<Value> inputs{parameter, scaled, Tensor::scalar(0.125F), mean, square};
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    return apply("adam_weight_decay", inputs, {{"weight_decay", 0.1}});
+  }
+  std::vector<Value> all() const { return {parameter, mean, square}; }
+};
+
+TEST(Updates, MultiplyTheirGradientsThemselvesWithTheBitsOfAProduct) {
+  for (const bool scale_first : {false, true})
+    for (const bool decay_changes : {false, true}) {
+      const std::vector<Value> more = decay_changes ? std::vector<Value>{Tensor::scalar(0.3F)}
+                                                    : std::vector<Value>{};
+      const Clipped fused{.more = more}, alone{.more = more};
+      const std::vector<Tensor> inputs{parameter_of<float>(1'000, 4)->storage(), Tensor::scalar(0.7F)};
+      Function step("step", [&](std::span<const Value> in) -> Values {
+        (void)fused.update(in[0], in[1], scale_first);
+        return {};
+      });
+      ASSERT_TRUE(step.call(inputs, {}, {}));
+      (void)alone.update(inputs[0], inputs[1], scale_first);
+      EXPECT_THAT(step.plan()->to_string(), Not(HasSubstr("mul")));
+      expect_equal_parameters(fused.all(), alone.all());
+    }
+}
+
+TEST(Updates, LeaveAProductOfWhatChangesBeforeThem) {
+  const Clipped clipped, alone;
+  const ParameterPtr gradient = parameter_of<float>(1'000, 4);
+  const Tensor before = gradient->storage().clone();
+  Function step("step", [&](std::span<const Value> in) -> Values {
+    const Value scaled = apply("mul", {gradient, in[0]});
+    (void)apply("assign", {gradient, apply("add", {gradient, gradient})});
+    (void)apply("adam_weight_decay",
+                {clipped.parameter, scaled, Tensor::scalar(0.125F), clipped.mean, clipped.square},
+                {{"weight_decay", 0.1}});
+    return {};
+  });
+  const std::vector<Tensor> scale{Tensor::scalar(0.7F)};
+  ASSERT_TRUE(step.call(scale, {}, {}));
+  (void)alone.update(before, scale[0], false);
+  EXPECT_THAT(step.plan()->to_string(), HasSubstr("mul"));
+  expect_equal_parameters(clipped.all(), alone.all());
 }
 
 TEST(Updates, OfOneParameterFollowEachOther) {
