@@ -45,6 +45,8 @@ Finding examine_bfloat16(const Processor& processor) {
   return {.subject = "bfloat16",
           .value = instructions.empty()
                        ? "none: mixed precision (amp_level) needs a processor with AVX512_BF16"
+                   : processor.slow_bfloat16
+                       ? instructions + ", slower than float32 here: products are computed in float32"
                        : instructions};
 }
 

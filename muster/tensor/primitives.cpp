@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <string>
 
+#include "muster/tensor/cpu.h"
+#include "muster/tensor/wide_products.h"
+
 namespace muster {
 namespace {
 
@@ -57,7 +60,8 @@ const PrimitiveLibrary* load() {
   using Table = const PrimitiveLibrary* (*)();
   const auto table = reinterpret_cast<Table>(dlsym(handle, "muster_primitive_library"));
   const PrimitiveLibrary* const library = table == nullptr ? nullptr : table();
-  if (library != nullptr && library->version == primitive_table_version) return library;
+  if (library != nullptr && library->version == primitive_table_version)
+    return this_processor().slow_bfloat16 ? &with_wide_products(*library) : library;
   log::warning(fmt::format("{} belongs to another version of Muster; the reference kernels serve instead",
                            file.string()));
   return nullptr;

@@ -31,8 +31,9 @@ std::size_t inputs_of(const Signature& signature) {
 
 template <class S>
 Prepared prepared_update(S kernel, const Signature& signature, std::size_t inputs_with_last) {
-  Prepared made = prepared(Settings<S>{std::move(kernel), signature.inputs[0].shape.elements(),
-                                       inputs_of(signature) == inputs_with_last, has_gradient_scale(signature)});
+  Prepared made =
+      prepared(Settings<S>{std::move(kernel), signature.inputs[0].shape.elements(),
+                           inputs_of(signature) == inputs_with_last, has_gradient_scale(signature)});
   return in_order_of_parameter(std::move(made), signature);
 }
 
@@ -52,8 +53,9 @@ T* state(const KernelCall& call, std::size_t index) {
 
 // ---- Adam -------------------------------------------------------------------------------------------------
 
-constexpr std::size_t adam_inputs = 6;               // and one more with amsgrad
-constexpr std::size_t adam_weight_decay_inputs = 5;  // and the decay, where it changes, and a gradient's scale
+constexpr std::size_t adam_inputs = 6;  // and one more with amsgrad
+constexpr std::size_t adam_weight_decay_inputs =
+    5;  // and the decay, where it changes, and a gradient's scale
 
 Types infer_adam(const Signature& signature) {
   MUSTER_TRY_VOID(require_update("adam", signature, {"mean", "mean square"}));

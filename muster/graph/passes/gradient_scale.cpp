@@ -1,5 +1,5 @@
-// Saves a pass over all gradients, read and written, where they are clipped by their norm: an update reads each of
-// them anyway, and multiplies it there.
+// Saves a pass over all gradients, read and written, where they are clipped by their norm: an update reads
+// each of them anyway, and multiplies it there.
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/training.h"
 #include "muster/graph/passes/passes.h"

@@ -226,8 +226,8 @@ struct Clipped {
 TEST(Updates, MultiplyTheirGradientsThemselvesWithTheBitsOfAProduct) {
   for (const bool scale_first : {false, true})
     for (const bool decay_changes : {false, true}) {
-      const std::vector<Value> more = decay_changes ? std::vector<Value>{Tensor::scalar(0.3F)}
-                                                    : std::vector<Value>{};
+      const std::vector<Value> more =
+          decay_changes ? std::vector<Value>{Tensor::scalar(0.3F)} : std::vector<Value>{};
       const Clipped fused{.more = more}, alone{.more = more};
       const std::vector<Tensor> inputs{parameter_of<float>(1'000, 4)->storage(), Tensor::scalar(0.7F)};
       Function step("step", [&](std::span<const Value> in) -> Values {

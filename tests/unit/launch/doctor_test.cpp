@@ -16,6 +16,8 @@ std::string bfloat16_of(const Processor& processor) {
 
 TEST(Doctor, NamesTheInstructionsForBfloat16OrThoseThatMixedPrecisionNeeds) {
   EXPECT_EQ(bfloat16_of({.isa = Isa::avx512, .avx512_bf16 = true}), "AVX512_BF16");
+  EXPECT_THAT(bfloat16_of({.isa = Isa::avx512, .avx512_bf16 = true, .slow_bfloat16 = true}),
+              Mentions("AVX512_BF16", "float32"));
   EXPECT_THAT(bfloat16_of({.isa = Isa::avx512}), Mentions("processor", "AVX512_BF16"));
 }
 
