@@ -398,13 +398,15 @@ Prepared prepare_reference(const Signature& signature) {
   return prepared(settings_of(signature, first));
 }
 
-// The kernels for T, and which of them is meant.
+// The kernels for T that are the fastest here, and which of them is meant.
 template <class T>
 std::span<const AttentionKernelOf<T>> kernels_of() {
-  if constexpr (std::is_same_v<T, bfloat16>)
-    return kernels::bfloat16_attention_kernels();
-  else
+  if constexpr (!std::is_same_v<T, bfloat16>)
     return kernels::attention_kernels();
+  else if (this_processor().slow_bfloat16)
+    return {};
+  else
+    return kernels::bfloat16_attention_kernels();
 }
 template <class T, class Given>
 auto& kernel_in(Given& settings) {

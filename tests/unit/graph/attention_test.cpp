@@ -290,7 +290,8 @@ TEST(Attention, BecomesOneOpInMixedPrecision) {
 }
 
 TEST(Attention, OfBfloat16IsComputedInItWithAMaskAndAScaleInFloat32) {
-  if (kernels::bfloat16_attention_kernels().empty()) GTEST_SKIP() << "the processor has no AVX512_BF16";
+  if (kernels::bfloat16_attention_kernels().empty() || this_processor().slow_bfloat16)
+    GTEST_SKIP() << "the processor has no AVX512_BF16, or a slow one";
   const auto function = value_and_grad(
       "attention",
       [](std::span<const Value> in) -> Values {
