@@ -49,6 +49,7 @@ void fuse(Graph& graph) {
   remove_dead(graph);
   fuse_attention(graph);
   fuse_casts(graph);
+  fuse_pads(graph);
   fuse_dense(graph);
   fuse_relu(graph);
   fuse_gradient_scales(graph);

@@ -15,6 +15,7 @@ namespace muster::graph {
 namespace {
 namespace plan_test {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -76,6 +77,38 @@ TEST(Plan, DoesNotFuseAwayWhatOthersUse) {
   const auto outputs = plan->run(inputs, {});
   EXPECT_EQ((*outputs)[0].data<float>()[0], 0);
   EXPECT_EQ((*outputs)[1].data<float>()[0], 6);
+}
+
+// y in a tensor of (2, 6) at `begin` of axis 1.
+Value padded(const Value& y, std::int64_t begin) {
+  return apply("pad", {y},
+               {{"shape", std::vector<std::int64_t>{2, 6}}, {"begin", std::vector<std::int64_t>{0, begin}}});
+}
+
+TEST(Plan, JoinsGradientsOfSlicesThatCoverAValueOnce) {
+  const std::vector<TensorType> types{
+      {DType::float32, {2, 3}}, {DType::float32, {2, 1}}, {DType::float32, {2, 2}}};
+  const auto plan = plan_of(types, [](const std::vector<Value>& in) -> Values {
+    return apply("add", {apply("add", {padded(in[2], 1), padded(in[0], 3)}), padded(in[1], 0)});
+  });
+  EXPECT_THAT(plan->to_string(), HasSubstr("concat"));
+  EXPECT_THAT(plan->to_string(), AllOf(Not(HasSubstr("pad")), Not(HasSubstr("add"))));
+  const std::vector<Tensor> inputs{Tensor::from<float>(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}),
+                                   Tensor::from<float>(std::vector<float>{7, 8}, {2, 1}),
+                                   Tensor::from<float>(std::vector<float>{9, 10, 11, 12}, {2, 2})};
+  const auto outputs = plan->run(inputs, {});
+  ASSERT_TRUE(outputs) << outputs.error().message;
+  EXPECT_THAT(elements((*outputs)[0]), ElementsAre(7, 9, 10, 1, 2, 3, 8, 11, 12, 4, 5, 6));
+}
+
+TEST(Plan, AddsGradientsOfSlicesThatOverlapOrLeaveAGap) {
+  const std::vector<TensorType> types{{DType::float32, {2, 3}}, {DType::float32, {2, 3}}};
+  for (const std::int64_t begin : {0, 2}) {
+    const auto plan = plan_of(types, [begin](const std::vector<Value>& in) -> Values {
+      return apply("add", {padded(in[0], begin), padded(in[1], 3)});
+    });
+    EXPECT_EQ(plan->to_string().find("concat") != std::string::npos, begin == 0);
+  }
 }
 
 TEST(Plan, DropsWhatNobodyNeedsButKeepsUpdates) {
