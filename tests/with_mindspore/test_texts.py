@@ -1,0 +1,55 @@
+"""What repr() of a tensor shows: MindSpore 2.7.0's texts, recorded."""
+
+import mindspore
+import numpy
+import pytest
+from mindspore import Tensor
+
+FLOATS = "0.00000000e+00,  1.00000000e+00,  2.00000000e+00"
+
+
+def rows(*sizes):
+    return Tensor(numpy.arange(numpy.prod(sizes)).reshape(sizes))
+
+
+@pytest.mark.parametrize(
+    ("tensor", "text"),
+    [
+        (Tensor([1.0, -2.5]), "[2], dtype=Float32, value= [ 1.00000000e+00, -2.50000000e+00]"),
+        (Tensor(numpy.zeros((2, 0))), "[2, 0], dtype=Float64, value=\n"),
+        (Tensor(1e-7), "[], dtype=Float32, value= 1e-07"),
+        (rows(13), "[13], dtype=Int64, value= [ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12]"),
+        (
+            Tensor(numpy.arange(25, dtype=numpy.uint8)),
+            "[25], dtype=UInt8, value= [ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, "
+            "17, 18, 19, 20, 21, 22, 23, \n 24]",
+        ),
+        (
+            Tensor(numpy.arange(24) % 2 == 0),
+            "[24], dtype=Bool, value= [" + ", \n ".join([", ".join([" True, False"] * 6)] * 2) + "\n ]",
+        ),
+        (rows(1001), "[1001], dtype=Int64, value= [   0,    1,    2 ...  998,  999, 1000]"),
+        (
+            rows(2, 7).astype(mindspore.float64),
+            f"[2, 7], dtype=Float64, value=\n[[ {FLOATS} ...  4.00000000e+00,  5.00000000e+00,  "
+            "6.00000000e+00],\n [ 7.00000000e+00,  8.00000000e+00,  9.00000000e+00 ...  1.10000000e+01,  "
+            "1.20000000e+01,  1.30000000e+01]]",
+        ),
+        (
+            rows(7, 2, 2),
+            "[7, 2, 2], dtype=Int64, value=\n[[[ 0,  1],\n  [ 2,  3]],\n [[ 4,  5],\n  [ 6,  7]],\n "
+            "[[ 8,  9],\n  [10, 11]],\n ...\n [[16, 17],\n  [18, 19]],\n [[20, 21],\n  [22, 23]],\n "
+            "[[24, 25],\n  [26, 27]]]",
+        ),
+        (
+            Tensor(numpy.array([[numpy.nan, 1.0], [-numpy.inf, 0.1]]), mindspore.float16),
+            "[2, 2], dtype=Float16, value=\n[[        nan,  1.0000e+00],\n [       -inf,  9.9976e-02]]",
+        ),
+        (
+            Tensor([1.0, 2.5, -3.0], mindspore.bfloat16),
+            "[3], dtype=BFloat16, value= [  1, 2.5,  -3]",
+        ),
+    ],
+)
+def test_a_tensor_is_shown_as_in_mindspore(tensor, text):
+    assert repr(tensor) == f"Tensor(shape={text})"
