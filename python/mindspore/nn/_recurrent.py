@@ -143,6 +143,46 @@ class GRUCell(_Step):
 # ---- Layers ------------------------------------------------------------------------------------------------
 
 
+def _steps(step, x, weights, state, seq_length=None, backwards=False):
+    """The outputs of a layer in one direction for x (T, N, features), and the state behind the last step."""
+    weight_ih, weight_hh, bias_ih, bias_hh = weights
+    given = ops.unstack(_linear(weight_ih, bias_ih, x.dtype)(x))
+    carried = _linear(weight_hh, bias_hh, state[0].dtype)
+    steps = range(len(given))
+    outputs = [None] * len(given)
+    for t in reversed(steps) if backwards else steps:
+        after = step(given[t], state, carried)
+        outputs[t] = after[0]
+        if seq_length is not None:
+            inside = ops.expand_dims(ops.greater(seq_length, t), 1)
+            outputs[t] = ops.select(inside, after[0], ops.zeros_like(after[0]))
+            after = tuple(ops.select(inside, new, old) for new, old in zip(after, state, strict=True))
+        state = after
+    return ops.stack(outputs), state
+
+
+def lstm_of_flat_weights(x, h, c, w, hidden_size: int, has_bias: bool):
+    """(outputs, h, c) of one LSTM layer over x (T, N, features) whose weights lie in `w` one behind the
+    other: of the input, of the state, then one bias. What is behind them in `w` is not used.
+
+    ValueError when `w` has too few elements.
+    """
+    rows, inputs = 4 * hidden_size, x.shape[2]
+    sizes = [rows * inputs, rows * hidden_size, *([rows] if has_bias else [])]
+    flat = ops.reshape(w, (-1,))
+    if flat.shape[0] < sum(sizes):
+        raise ValueError(
+            f"LSTM: w has {flat.shape[0]} elements; {inputs} inputs and a hidden_size of {hidden_size} need "
+            f"{sum(sizes)}"
+        )
+    parts = ops.split(flat[: sum(sizes)], sizes, 0)
+    weights = [ops.reshape(parts[0], (rows, inputs)), ops.reshape(parts[1], (rows, hidden_size)), None, None]
+    if has_bias:
+        weights[2] = parts[2]
+    y, after = _steps(_lstm_step, x, weights, (h[0], c[0]))
+    return y, *(ops.expand_dims(state, 0) for state in after)
+
+
 class _Layers(muster.Cell):
     kind = "RNN"
 
@@ -244,21 +284,8 @@ class _Layers(muster.Cell):
         return outputs[0] if len(outputs) == 1 else ops.concat(outputs, 2), ends
 
     def _direction(self, x, weights, state, seq_length, backwards):
-        weight_ih, weight_hh, bias_ih, bias_hh = weights
-        given = ops.unstack(_linear(weight_ih, bias_ih, x.dtype)(x))
-        carried = _linear(weight_hh, bias_hh, state[0].dtype)
         step = _step_of(self.kind, self.nonlinearity)
-        steps = range(len(given))
-        outputs = [None] * len(given)
-        for t in reversed(steps) if backwards else steps:
-            after = step(given[t], state, carried)
-            outputs[t] = after[0]
-            if seq_length is not None:
-                inside = ops.expand_dims(ops.greater(seq_length, t), 1)
-                outputs[t] = ops.select(inside, after[0], ops.zeros_like(after[0]))
-                after = tuple(ops.select(inside, new, old) for new, old in zip(after, state, strict=True))
-            state = after
-        return ops.stack(outputs), state
+        return _steps(step, x, weights, state, seq_length, backwards)
 
 
 class RNN(_Layers):

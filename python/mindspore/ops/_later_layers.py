@@ -328,6 +328,41 @@ class CTCLoss(Primitive):
 
 _made["CTCLoss"] = CTCLoss
 
+
+class LSTM(Primitive):
+    """(output, h, c, reserve, state) of a layer over x (T, N, input_size); see nn.LSTM.
+
+    `w` holds the weights of the input, those of the state and one bias, flat, one behind the other. As in
+    MindSpore on a CPU there is one layer, forwards, without dropout; reserve and state hold nothing.
+    """
+
+    def __init__(self, input_size, hidden_size, num_layers, has_bias, bidirectional, dropout, proj_size=0):
+        super().__init__()
+        _refused(
+            "LSTM",
+            num_layers=(num_layers, 1),
+            bidirectional=(bidirectional, False),
+            dropout=(dropout, 0.0),
+            proj_size=(proj_size, 0),
+        )
+        self.input_size, self.hidden_size, self.has_bias = input_size, hidden_size, has_bias
+
+    def compute(self, x, h, c, w):
+        """The outputs and the state behind the last step, from the state (1, N, hidden_size) before."""
+        from mindspore.nn import _recurrent  # which imports mindspore.ops
+
+        if x.ndim != 3 or x.shape[2] != self.input_size:
+            raise ValueError(f"LSTM: x {x.shape} does not fit: (T, N, {self.input_size}) is needed")
+        shape = (1, x.shape[1], self.hidden_size)
+        if h.shape != shape or c.shape != shape:
+            raise ValueError(f"LSTM: h {h.shape} and c {c.shape} do not fit: {shape} is needed")
+        found = _recurrent.lstm_of_flat_weights(x, h, c, w, self.hidden_size, self.has_bias)
+        nothing = ops.zeros((1, 1), x.dtype)
+        return *found, nothing, nothing
+
+
+_made["LSTM"] = LSTM
+
 # Losses.
 _named("SoftMarginLoss", _later_losses.soft_margin_loss, reduction="mean")
 _named(
