@@ -31,19 +31,19 @@ def _loss_of(outputs):
 
 
 class History(Callback):
-    """Keeps each epoch's loss, as `history`, and the numbers of the epochs, as `epoch`."""
+    """Keeps each epoch's loss and metrics, as `history`, and the numbers of the last training's epochs, as
+    `epoch`. Evaluations of fit are no epochs of their own."""
 
     def __init__(self):
         super().__init__()
         self.history = {}
         self.epoch = None
 
-    def begin(self, run_context):
-        """Starts anew."""
+    def on_train_begin(self, run_context):
+        """Counts epochs anew; `history` goes on."""
         self.epoch = {"epoch": []}
-        self.history = {}
 
-    def epoch_end(self, run_context):
+    def on_train_epoch_end(self, run_context):
         """Adds an epoch."""
         params = run_context.original_args()
         self.epoch["epoch"].append(params.cur_epoch_num)
