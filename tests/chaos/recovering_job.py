@@ -50,16 +50,17 @@ class Process:
 
     def __init__(self, name, folder, environment, prefix=()):
         self.name = name
-        self.log = folder / f"{name.replace(' ', '_')}.log"
-        with self.log.open("ab") as log:
-            self.begin = log.tell()
+        # Two files, or a line of the log might come into the middle of one that is printed in pieces.
+        self._logs = [folder / f"{name.replace(' ', '_')}.{kind}" for kind in ("out", "err")]
+        with self._logs[0].open("ab") as out, self._logs[1].open("ab") as err:
+            self._begins = [out.tell(), err.tell()]
             self._popen = subprocess.Popen(
                 [*prefix, sys.executable, "-u", str(HERE / "train.py")],
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
+                stdout=out,
+                stderr=err,
                 start_new_session=True,  # a group of its own: strace before it goes with it
             )
 
@@ -68,9 +69,9 @@ class Process:
         return self._popen.pid
 
     def output(self):
-        with self.log.open("rb") as log:
-            log.seek(self.begin)
-            return log.read().decode(errors="replace")
+        """What it has printed, then what it has logged."""
+        texts = [log.read_bytes()[begin:] for log, begin in zip(self._logs, self._begins, strict=True)]
+        return b"".join(texts).decode(errors="replace")
 
     def status(self):
         return self._popen.poll()

@@ -5,13 +5,16 @@ the variable the tests are skipped: the packages are gigabytes.
 """
 
 import os
-import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/python"))
+from job import Process, free_port  # noqa: E402, F401  (for the tests here, too)
+
 PROGRAM = ROOT / "build/apps/muster/muster"
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 SECONDS_MAX = 300  # they compile, and import for a long time on a busy machine
@@ -28,13 +31,8 @@ def needs(peer: str):
 
 def environment(**variables: str) -> dict[str, str]:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(FAMILIES)}
-    return plain | {"PYTHONPATH": ""} | variables
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    # Nothing is compiled behind the back of a test, or left in the caches of who runs it.
+    return plain | {"PYTHONPATH": "", "MUSTER_TORCH_COMPILED": "0"} | variables
 
 
 def command(peer: str, script: str, *flags: str, arguments: tuple[str, ...] = ()) -> list[str]:

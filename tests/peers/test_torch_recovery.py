@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from peers import ROOT, SECONDS_MAX, command, environment, free_port, needs
+from peers import ROOT, SECONDS_MAX, Process, command, environment, free_port, needs
 
 pytestmark = needs("TORCH")
 
@@ -35,38 +35,29 @@ class Job:
             "--log-dir",
             str(folder / "logs"),
         )
-        self.lines: list[str] = []
-        self.process = subprocess.Popen(
+        self.process = Process(
+            "muster run",
             command("TORCH", str(SCRIPT), *flags, arguments=options),
-            env=environment(PYTHONPATH=PACKAGES, **variables),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            environment(PYTHONPATH=PACKAGES, **variables),
         )
 
-    def read(self, pattern: str = "$never") -> re.Match | None:
-        """Reads on until a line has the pattern; None at the end."""
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip())
-            if found := re.search(pattern, line):
-                return found
-        return None
+    def read(self, pattern: str) -> None:
+        """Reads on until a line has the pattern."""
+        self.process.wait_for_line(pattern, SECONDS_MAX)
 
     def end(self) -> "Job":
         try:
-            self.read()
-            self.code = self.process.wait(SECONDS_MAX)
+            self.code = self.process.wait(None)  # within the time of the test
+            self.process.output()
         finally:
             self.stop()
         return self
 
     def stop(self) -> None:
-        if self.process.poll() is None:
-            self.process.terminate()
-            self.process.wait()
+        self.process.terminate()  # it ends its ranks, too
 
     def text(self) -> str:
-        return "\n".join(self.lines)
+        return self.process.text()
 
     def found(self, pattern: str) -> list:
         return re.findall(pattern, self.text())
@@ -141,8 +132,7 @@ def test_a_damaged_point_is_passed_over(tmp_path):
         first.read("is hurt")
         points = sorted((tmp_path / "logs/recovery/torch").glob("*.point"))
     finally:
-        first.process.kill()
-        first.process.wait()
+        first.process.end()
     assert [int(point.name.split("-")[0]) for point in points] == [4, 6]
     data = bytearray(points[-1].read_bytes())
     data[len(data) // 2] ^= 1
@@ -180,7 +170,7 @@ def test_calls_that_do_not_match_are_named_and_no_death(tmp_path):
     job = Job(tmp_path, 2, "lonely=1", "limit=5")
     try:
         named = r"rank 0 called all_reduce .* but rank 1 called all_reduce #\d+ \(3 x float32, sum\)"
-        assert job.read(named), job.text()
+        job.read(named)
     finally:
         job.stop()
 
@@ -190,7 +180,7 @@ def test_a_step_that_is_cut_three_times_without_a_death_is_the_scripts_error(tmp
     job = Job(tmp_path, 2, "slow=5", "limit=3")
     try:
         named = r"step 0 of epoch 0 was cut 3 times, and no rank died: .* waited 3 s for rank 1"
-        assert job.read(named), job.text()
+        job.read(named)
     finally:
         job.stop()
     assert not job.found(r"epoch 0 step 0 loss")
@@ -199,9 +189,10 @@ def test_a_step_that_is_cut_three_times_without_a_death_is_the_scripts_error(tmp
 def test_a_rank_that_nobody_starts_again_is_named(tmp_path):
     port = str(free_port())
     ranks = [
-        subprocess.Popen(
+        Process(
+            f"rank {rank}",
             [os.environ["MUSTER_PEER_TORCH"], str(SCRIPT), "hurt=1:0:3:update:kill"],
-            env=environment(
+            environment(
                 PYTHONPATH=PACKAGES,
                 MASTER_ADDR="127.0.0.1",
                 MASTER_PORT=port,
@@ -210,14 +201,15 @@ def test_a_rank_that_nobody_starts_again_is_named(tmp_path):
                 MS_ENABLE_RECOVERY="1",
                 MS_NODE_TIMEOUT="2",
             ),
-            stderr=subprocess.PIPE,
-            text=True,
         )
         for rank in range(2)
     ]
-    errors = [rank.communicate(timeout=SECONDS_MAX)[1] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [69, -signal.SIGKILL]
-    assert "rank 1 of 2 did not come back within 2 s" in errors[0]
+    try:
+        assert [rank.wait(SECONDS_MAX) for rank in ranks] == [69, -signal.SIGKILL]
+    finally:
+        for rank in ranks:
+            rank.end()
+    assert "rank 1 of 2 did not come back within 2 s" in ranks[0].output()
 
 
 def test_the_three_lines_of_the_page_run(tmp_path):
@@ -246,11 +238,11 @@ def test_fifty_kills_change_nothing(tmp_path):
     seconds = []
     try:
         for _ in range(KILLS):
-            assert job.read(rf"epoch \d+ step {chance.randrange(8)} "), job.text()
+            job.read(rf"epoch \d+ step {chance.randrange(8)} ")
             rank = chance.randrange(3)
             os.kill(pid_of(rank, job), signal.SIGKILL)
             killed = time.time()
-            assert job.read("ranks go on from rank"), job.text()
+            job.read("ranks go on from rank")
             job.read(r"loss")
             seconds.append(time.time() - killed)
         job.end()

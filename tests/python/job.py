@@ -76,10 +76,14 @@ class Process:
         deadline = time.monotonic() + patience
         while True:
             line = self._lines.get(timeout=max(0.001, deadline - time.monotonic()))
-            assert line is not None, f"{self.name} ended without '{pattern}':\n" + "\n".join(self._seen)
+            assert line is not None, f"{self.name} ended without '{pattern}':\n{self.text()}"
             self._seen.append(line)
             if match := re.search(pattern, line):
                 return match
+
+    def text(self):
+        """The lines that somebody has looked at."""
+        return "\n".join(self._seen)
 
     def has_printed(self, pattern):
         """Whether a line that nobody has looked at yet has `pattern`; does not wait."""
@@ -108,11 +112,17 @@ class Process:
         while (line := self._lines.get(timeout=PATIENCE)) is not None:
             self._seen.append(line)
         self._lines.put(None)
-        return "\n".join(self._seen)
+        return self.text()
 
     def end(self):
+        self._end(self._popen.kill)
+
+    def terminate(self):
+        self._end(self._popen.terminate)
+
+    def _end(self, how):
         if self._popen.poll() is None:
-            self._popen.kill()
+            how()
             self._popen.wait()
 
 
