@@ -14,7 +14,6 @@
 #include "muster/checkpoint/inspect.h"           // IWYU pragma: export
 #include "muster/checkpoint/journal.h"           // IWYU pragma: export
 #include "muster/checkpoint/point.h"             // IWYU pragma: export
-#include "muster/checkpoint/protobuf.h"          // IWYU pragma: export
 #include "muster/checkpoint/removal.h"           // IWYU pragma: export
 #include "muster/checkpoint/resumption.h"        // IWYU pragma: export
 #include "muster/checkpoint/run_folders.h"       // IWYU pragma: export

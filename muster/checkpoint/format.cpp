@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "muster/checkpoint/protobuf.h"
+#include "muster/base/protobuf.h"
 
 namespace muster::checkpoint {
 namespace {

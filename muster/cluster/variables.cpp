@@ -177,6 +177,17 @@ constexpr auto table = std::to_array<Variable>({
      .choices = "0 | 1",
      .documentation = "1: as train.detect_anomaly(): the first op that gives NaN, or infinity from finite "
                       "numbers, ends the process with its name and that of its cell. Slow."},
+    {.name = "MUSTER_METRICS_FILE",
+     .default_note = "none",
+     .note = "a file; {rank} in it is the rank",
+     .documentation =
+         "Set by `muster run --metrics-file`: trainings of a Model append a line of JSON for each "
+         "step to it. Rank 0 does, or with {rank} in the name every worker in a file of its own."},
+    {.name = "MUSTER_PROFILE",
+     .default_note = "none",
+     .note = "a folder",
+     .documentation = "Set by `muster profile`: the script is recorded, and at its end its trace is written "
+                      "there and rank 0 prints where the time went."},
     {.name = "MUSTER_EXPLAIN",
      .type = Type::choice,
      .default_note = "none",

@@ -1,24 +1,33 @@
 // Environment of a run: what it needs from outside.
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "muster/base/base.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 
-// How long the steps of a plan took, over all runs that were given the same list.
-struct StepTime {
-  std::string what;  // as in Plan::to_string: "conv2d [onednn] -> aBcd16b"
-  std::chrono::nanoseconds total{};
+// What runs tell of their steps, on the threads that run them.
+class RunObserver {
+ public:
+  struct Step {
+    const void* plan = nullptr;  // of which it is a step; null: an op that runs by itself
+    std::size_t index = 0;       // in the plan
+    std::string_view op;
+    bool talks = false;  // with other workers
+  };
+  virtual ~RunObserver() = default;
+  // Behind a step; of a call that goes on beside others, behind the time that it was waited for. `describe`
+  // says which step that is, as in Plan::to_string: "conv2d [onednn] -> aBcd16b".
+  virtual void ran(const Step& step, TimePoint begin, TimePoint end,
+                   const std::function<std::string()>& describe) = 0;
 };
-using StepTimes = std::vector<StepTime>;
 
 // What a call of some workers goes through: the group of that name, "" being all; with a tag, what sends and
 // receives messages that have it. Borrowed for the length of a call.
@@ -42,7 +51,7 @@ struct RunContext {
   std::uint64_t step = 0;
   std::uint64_t first_sample = 0;
   std::uint64_t sample_stride = 1;
-  StepTimes* times = nullptr;  // where each step's time is added; null: none is taken
+  RunObserver* observer = nullptr;  // borrowed; null: no times are taken
   // Asked between the ops of a plan as long as the run can be dropped whole, before anything that others see
   // is written; null: nothing ends it.
   Interruption interrupted = nullptr;

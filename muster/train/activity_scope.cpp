@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "muster/train/process.h"
+#include "muster/train/profile_recorder.h"
 
 namespace muster::train {
 ActivityScope::ActivityScope(cluster::WorkPhase phase)
@@ -12,6 +13,8 @@ ActivityScope::ActivityScope(cluster::WorkPhase phase)
 ActivityScope::~ActivityScope() { set_activity(before_); }
 
 void set_activity(cluster::WorkPhase phase) {
+  if (ProfileRecorder* const profile = process().profile.active.load(std::memory_order_relaxed))
+    profile->enter(phase);
   process().activity.phase.store(phase, std::memory_order_relaxed);
 }
 void note_finished() { process().activity.finished.fetch_add(1, std::memory_order_relaxed); }

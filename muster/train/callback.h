@@ -34,9 +34,10 @@ class CallbackContext {
   bool dataset_sink_mode = false;
   // Of the last step: the loss and what else the network gives; in an evaluation loss, outputs and labels.
   std::vector<Tensor> net_outputs;
-  bool evaluates = false;     // fit evaluates after some of the epochs
-  MetricValues eval_results;  // of fit's evaluation after this epoch
-  MetricValues metrics;       // of the evaluation that ends now, behind its last batch
+  std::vector<graph::TensorType> batch_types;  // of the first step's batch
+  bool evaluates = false;                      // fit evaluates after some of the epochs
+  MetricValues eval_results;                   // of fit's evaluation after this epoch
+  MetricValues metrics;                        // of the evaluation that ends now, behind its last batch
 
   nn::CellPtr network;
   nn::CellPtr train_network;  // network, loss, gradient and update in one; null in an evaluation

@@ -2,71 +2,26 @@
 
 #include <fmt/format.h>
 
-#include <deque>
 #include <exception>
 #include <utility>
 
+#include "muster/base/protobuf.h"
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/graph/onnx/onnx.h"
 #include "muster/train/activity_scope.h"
 #include "muster/train/job.h"
+#include "muster/train/network_trace.h"
 
 namespace muster::train {
 namespace {
 
-using checkpoint::protobuf::Writer;
 using graph::OnnxModel;
-
-// ---- The network as a graph -------------------------------------------------------------------------------
-
-// While it lives, a tree of cells is not training.
-class InferenceScope {
- public:
-  explicit InferenceScope(nn::Cell& cell) : cell_(cell), root_(cell.training()) {
-    for (const auto& [name, below] : cell.descendants()) modes_.emplace_back(below, below->training());
-    cell.set_train(false);
-  }
-  InferenceScope(const InferenceScope&) = delete;
-  InferenceScope& operator=(const InferenceScope&) = delete;
-  // Parents come before their children.
-  ~InferenceScope() {
-    cell_.set_train(root_);
-    for (const auto& [below, training] : modes_) below->set_train(training);
-  }
-
- private:
-  nn::Cell& cell_;
-  const bool root_;
-  std::vector<std::pair<nn::CellPtr, bool>> modes_;
-};
-
-// While it lives, nodes know the cells and lines that they come from, for errors.
-class OriginScope {
- public:
-  OriginScope() { graph::set_anomaly_detection(true); }
-  OriginScope(const OriginScope&) = delete;
-  OriginScope& operator=(const OriginScope&) = delete;
-  ~OriginScope() { graph::set_anomaly_detection(before_); }
-
- private:
-  const bool before_ = graph::detects_anomalies();
-};
+using protobuf::Writer;
 
 // Also of a language above, whose exceptions come with a traceback: the last line says what.
 Error last_line_of(const std::exception& exception) {
   const std::string text = exception.what();
   return {Code::invalid_argument, text.substr(text.find_last_of('\n', text.size() - 2) + 1)};
-}
-
-Result<graph::Graph> traced(nn::Cell& cell, std::span<const graph::TensorType> types) {
-  const OriginScope origins;
-  const auto trace = graph::Trace::begin(cell.class_name());
-  std::vector<graph::Value> inputs;
-  for (const graph::TensorType& type : types) inputs.push_back(trace->input(type));
-  return catch_error([&] {
-    const graph::Trace::Scope scope(*trace);
-    return trace->finish(cell.call(inputs));
-  });
 }
 
 // The same inputs with one more sample.
@@ -240,14 +195,14 @@ Result<> export_onnx(nn::Cell& cell, std::span<const Tensor> inputs, const std::
   const InferenceScope not_training(cell);
   std::vector<graph::TensorType> types;
   for (const Tensor& input : inputs) types.push_back({input.dtype(), input.shape()});
-  MUSTER_TRY(const graph::Graph graph, traced(cell, types));
+  MUSTER_TRY(const graph::Graph graph, trace_network(cell, types));
   graph::OnnxOptions wanted{.input_names = options.input_names, .output_names = options.output_names};
   graph::Graph other;
   if (options.dynamic_batch) {
     MUSTER_TRY(const auto other_types, with_other_batch(types));
     const auto traced_again = [&]() -> Result<graph::Graph> {
       try {
-        return traced(cell, other_types);
+        return trace_network(cell, other_types);
       } catch (const std::exception& exception) {
         return fail(last_line_of(exception));
       }

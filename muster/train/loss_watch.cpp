@@ -51,6 +51,7 @@ ModelSteps::~ModelSteps() {
 void watch_numbers(const Environment& environment) {
   graph::set_anomaly_hooks({.line = graph::anomaly_hooks().line, .step = &step_text, .loss = &tell_of_loss});
   if (environment.get("MUSTER_DETECT_ANOMALY") == "1") detect_anomaly();
+  process().metrics_file = environment.get("MUSTER_METRICS_FILE").value_or("");
 }
 
 }  // namespace muster::train

@@ -16,6 +16,7 @@
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
+#include "muster/train/step_logger.h"
 
 namespace muster::train {
 namespace {
@@ -30,12 +31,18 @@ TrainingLoop::Options loop_options(const TrainOptions& options, bool groups_step
           .recovery = options.recovery};
 }
 
+// And the callback that the environment asks for.
+TrainOptions with_metrics_file(TrainOptions options) {
+  if (CallbackPtr callback = metrics_file_callback()) options.callbacks.push_back(std::move(callback));
+  return options;
+}
+
 }  // namespace
 
 Model::Training::Training(Model& model, const TrainOptions& options)
     : model_(model),
-      options_(options),
-      context_(model.prepared_context(options.context, CallbackContext::Mode::train, options.callbacks)),
+      options_(with_metrics_file(options)),
+      context_(model.prepared_context(options.context, CallbackContext::Mode::train, options_.callbacks)),
       loop_(*this, loop_options(options, groups_steps(), model.passes_)),
       eval_loss_(std::make_shared<Loss>()) {
   const nn::CellPtr cells[] = {model.train_network_, model.options_.network, model.options_.optimizer,
@@ -220,6 +227,8 @@ Result<> Model::Training::step(std::span<const Tensor> batch) {
              run_step(*model_.train_network_, batch, step_number_++, commits_ ? &commit_step : nullptr));
   if (step_is_aborted()) return {};
   context_->net_outputs = std::move(outputs);
+  if (context_->batch_types.empty())
+    for (const Tensor& column : batch) context_->batch_types.push_back({column.dtype(), column.shape()});
   loop_.complete_step();
   step_has_begun_ = false;
   ++model_.steps_;

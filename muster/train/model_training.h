@@ -95,7 +95,7 @@ class Model::Training final : public LoopHooks {
   void warn_of_callbacks() const;
 
   Model& model_;
-  const TrainOptions& options_;
+  const TrainOptions options_;
   std::shared_ptr<CallbackContext> context_;
   std::vector<graph::ParameterPtr> parameters_;
   TrainingLoop loop_;

@@ -24,6 +24,7 @@ namespace muster::train {
 
 class Explainer;
 class NamedGroups;
+class ProfileRecorder;
 class ServedParameters;
 class Session;
 struct JobCommunicators;
@@ -44,6 +45,12 @@ struct MainActivity {
   std::atomic<cluster::WorkPhase> phase{cluster::WorkPhase::starting};
   std::atomic<std::uint64_t> finished{0};
   std::atomic<std::uint64_t> train_epoch{0};
+};
+
+// profile_recorder.h. The recorder stays when a profile ends, since a run may still hold it.
+struct ProfileState {
+  std::atomic<ProfileRecorder*> active{nullptr};
+  ProfileRecorder* recorder = nullptr;
 };
 
 // What has been asked of the pipeline layout: pipeline_layout.h. Main thread, but for `thread`.
@@ -108,10 +115,12 @@ struct Process {
   const std::uint64_t drawn_seed = entropy();  // where neither the script nor the job says one
   FrontEnd front_end;
   MainActivity activity;
+  ProfileState profile;
   LayoutQuestions layout;
   UpdateWatch updates;
   NumberWatch numbers;
   Explainer* explainer = nullptr;  // in a process that `muster explain` has started
+  std::string metrics_file;        // MUSTER_METRICS_FILE, or empty
   std::set<std::string> warnings_given;
 };
 

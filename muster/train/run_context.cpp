@@ -16,6 +16,7 @@
 #include "muster/train/pipeline_group.h"
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/process.h"
+#include "muster/train/profile_recorder.h"
 #include "muster/train/session.h"
 #include "muster/train/updates.h"
 
@@ -186,6 +187,7 @@ Result<graph::RunContext> tracing_context() {
                          .group = &find_named_group,
                          .stages = stages_of(now),
                          .threads = threads(),
+                         .observer = process().profile.active.load(std::memory_order_relaxed),
                          .interrupted = &look_for_interruption};
   if (session == nullptr) return made;
   // The samples of a batch are dealt out in turn, as data::row_order does. The workers of a replica have them

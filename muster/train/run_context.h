@@ -25,7 +25,8 @@ std::uint64_t counted_runs();
 void watch_updates();
 
 // From now on a loss that is NaN or infinite is told, once for each training; and detect_anomaly() is on
-// where MUSTER_DETECT_ANOMALY says so. Set before training.
+// where MUSTER_DETECT_ANOMALY says so. MUSTER_METRICS_FILE says where trainings of a Model write the numbers
+// of their steps. Set before training.
 void watch_numbers(const Environment& environment);
 
 }  // namespace muster::train

@@ -31,10 +31,12 @@
 #include "muster/train/monitors.h"           // IWYU pragma: export
 #include "muster/train/parameters.h"         // IWYU pragma: export
 #include "muster/train/pipeline_layout.h"    // IWYU pragma: export
+#include "muster/train/profile.h"            // IWYU pragma: export
 #include "muster/train/program.h"            // IWYU pragma: export
 #include "muster/train/ps_context.h"         // IWYU pragma: export
 #include "muster/train/recoverable.h"        // IWYU pragma: export
 #include "muster/train/reducer.h"            // IWYU pragma: export
 #include "muster/train/run_context.h"        // IWYU pragma: export
 #include "muster/train/saved_loop.h"         // IWYU pragma: export
+#include "muster/train/step_logger.h"        // IWYU pragma: export
 #include "muster/train/train_step.h"         // IWYU pragma: export

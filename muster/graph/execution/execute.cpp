@@ -139,8 +139,8 @@ class Scratch {
   std::shared_ptr<Buffer> buffer_;
 };
 
-Result<> run(const OneOp& plan, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-             const RunContext& context) {
+Result<> run_kernel(const OneOp& plan, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                    const RunContext& context) {
   std::vector<std::byte*> addresses;
   addresses.reserve(inputs.size() + outputs.size());
   for (const Tensor& tensor : inputs) addresses.push_back(tensor.bytes());
@@ -157,6 +157,17 @@ Result<> run(const OneOp& plan, const std::vector<Tensor>& inputs, const std::ve
                            .failure = &failure});
   if (failure) return fail(*std::move(failure));
   return {};
+}
+
+Result<> run(const OneOp& plan, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+             const RunContext& context) {
+  if (context.observer == nullptr) return run_kernel(plan, inputs, outputs, context);
+  const TimePoint begin = real_clock().now();
+  const Result<> done = run_kernel(plan, inputs, outputs, context);
+  context.observer->ran({.op = plan.op->name}, begin, real_clock().now(), [&plan] {
+    return fmt::format("{} [{}], by itself", plan.op->name, plan.chosen.kernel->name);
+  });
+  return done;
 }
 
 // Before the op runs, which may write over them.

@@ -282,15 +282,15 @@ class Runner::Run {
   // A call that goes on beside other steps takes as long as it is waited for.
   template <class Work>
   void timed(std::size_t step, const Work& work) const {
-    if (context_.times == nullptr) return work();
-    StepTimes& times = *context_.times;
-    if (times.size() != plan_.steps.size()) {
-      times.clear();
-      for (const PlannedStep& each : plan_.steps) times.push_back({describe(plan_, each), {}});
-    }
+    if (context_.observer == nullptr) return work();
+    const PlannedStep& planned = plan_.steps[step];
     const TimePoint begin = real_clock().now();
     work();
-    times[step].total += real_clock().now() - begin;
+    context_.observer->ran({.plan = &plan_,
+                            .index = step,
+                            .op = plan_.graph.nodes[planned.node].op->name,
+                            .talks = planned.is_collective()},
+                           begin, real_clock().now(), [&] { return describe(plan_, planned); });
   }
 
   Runner& runner_;

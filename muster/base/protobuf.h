@@ -1,4 +1,5 @@
-// Protocol buffers, as far as our formats need them: .ckpt and ONNX.
+// Second public header of `base`, for those who write files of others (tools/check_layout.py): protocol
+// buffers, as far as .ckpt, ONNX and TensorBoard need them.
 #pragma once
 
 #include <bit>
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace muster::checkpoint::protobuf {
+namespace muster::protobuf {
 
 enum WireType : std::uint64_t { varint = 0, fixed64 = 1, delimited = 2, fixed32 = 5 };
 
@@ -36,8 +37,15 @@ class Writer {
   }
   void real(std::uint64_t field, float value) {
     tag(field, fixed32);
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    for (int shift = 0; shift < 32; shift += 8) bytes_.push_back(static_cast<std::byte>(bits >> shift));
+    little_endian(std::bit_cast<std::uint32_t>(value));
+  }
+  void real64(std::uint64_t field, double value) {
+    tag(field, fixed64);
+    little_endian(std::bit_cast<std::uint64_t>(value));
+  }
+  void reals64(std::uint64_t field, std::span<const double> values) {  // packed
+    begin_block(field, values.size() * sizeof(double));
+    for (const double value : values) little_endian(std::bit_cast<std::uint64_t>(value));
   }
   void block(std::uint64_t field, std::span<const std::byte> content) {
     tag(field, delimited);
@@ -57,7 +65,12 @@ class Writer {
   std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:
+  template <class Bits>
+  void little_endian(Bits bits) {
+    for (std::size_t i = 0; i < sizeof bits; ++i) bytes_.push_back(static_cast<std::byte>(bits >> 8 * i));
+  }
+
   std::vector<std::byte> bytes_;
 };
 
-}  // namespace muster::checkpoint::protobuf
+}  // namespace muster::protobuf

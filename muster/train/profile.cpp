@@ -1,0 +1,100 @@
+#include "muster/train/profile_recorder.h"
+
+#include <utility>
+
+#include "muster/train/activity_scope.h"
+#include "muster/train/process.h"
+
+namespace muster::train {
+namespace {
+
+constexpr std::size_t spans_max = 1'000'000;
+
+}  // namespace
+
+std::string_view to_string(cluster::WorkPhase phase) {
+  switch (phase) {
+    case cluster::WorkPhase::starting:
+      return "starting";
+    case cluster::WorkPhase::script:
+      return "script";
+    case cluster::WorkPhase::reading_data:
+      return "reading_data";
+    case cluster::WorkPhase::computing:
+      return "computing";
+    case cluster::WorkPhase::saving:
+      return "saving";
+    case cluster::WorkPhase::evaluating:
+      return "evaluating";
+  }
+  return "";
+}
+
+Result<> start_profile() {
+  ProfileState& state = process().profile;
+  if (state.active != nullptr)
+    return fail(Code::invalid_argument, "a profile is recorded already: stop that one first");
+  if (state.recorder == nullptr) state.recorder = new ProfileRecorder;
+  state.recorder->start();
+  state.active = state.recorder;
+  return {};
+}
+
+Result<Profile> stop_profile() {
+  ProfileRecorder* const recorder = process().profile.active.exchange(nullptr);
+  if (recorder == nullptr) return fail(Code::invalid_argument, "no profile is recorded: start one first");
+  return recorder->stop();
+}
+
+void ProfileRecorder::start() {
+  const std::lock_guard lock(mutex_);
+  profile_ = {};
+  ops_.clear();
+  phase_ = activity_of_main_thread().phase;
+  profile_.begin = phase_begin_ = real_clock().now();
+  is_recording_ = true;
+}
+
+Profile ProfileRecorder::stop() {
+  const std::lock_guard lock(mutex_);
+  profile_.end = real_clock().now();
+  end_phase(profile_.end);
+  is_recording_ = false;
+  return std::exchange(profile_, {});
+}
+
+void ProfileRecorder::enter(cluster::WorkPhase phase) {
+  const std::lock_guard lock(mutex_);
+  if (!is_recording_ || phase == phase_) return;
+  const TimePoint now = real_clock().now();
+  end_phase(now);
+  phase_ = phase;
+  phase_begin_ = now;
+}
+
+void ProfileRecorder::end_phase(TimePoint now) {
+  const auto phase = static_cast<std::uint32_t>(phase_);
+  profile_.phases.at(phase) += now - phase_begin_;
+  keep({.index = phase, .begin = phase_begin_, .end = now});
+}
+
+void ProfileRecorder::keep(const Profile::Span& span) {
+  if (profile_.spans.size() < spans_max)
+    profile_.spans.push_back(span);
+  else
+    ++profile_.dropped;
+}
+
+void ProfileRecorder::ran(const Step& step, TimePoint begin, TimePoint end,
+                          const std::function<std::string()>& describe) {
+  const std::lock_guard lock(mutex_);
+  if (!is_recording_) return;
+  const auto [known, is_new] = ops_.try_emplace({step.plan, step.index, step.op.data()}, profile_.ops.size());
+  if (is_new) profile_.ops.push_back({.what = describe(), .op = std::string(step.op), .talks = step.talks});
+  Profile::Op& op = profile_.ops[known->second];
+  ++op.calls;
+  op.total += end - begin;
+  keep({.index = static_cast<std::uint32_t>(known->second), .is_op = true, .begin = begin, .end = end});
+}
+
+}  // namespace muster::train

@@ -1,0 +1,50 @@
+// Profile: where the time of this process goes, while it is recorded.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/base.h"
+#include "muster/cluster/cluster.h"
+
+namespace muster::train {
+
+struct Profile {
+  static constexpr int phases_count = 6;  // of cluster::WorkPhase
+
+  struct Op {
+    std::string what;    // "conv2d [onednn] -> aBcd16b"
+    std::string op;      // "conv2d"
+    bool talks = false;  // with other workers: the time that it was waited for
+    std::int64_t calls = 0;
+    Duration total{};
+  };
+  // What the main thread did, or an op, which then lies inside of what it did.
+  struct Span {
+    std::uint32_t index = 0;  // of `ops`, or the cluster::WorkPhase
+    bool is_op = false;
+    TimePoint begin{};
+    TimePoint end{};
+  };
+
+  TimePoint begin{};
+  TimePoint end{};
+  // Of the main thread; together they are the whole time. Ops are mostly in `computing`.
+  std::array<Duration, phases_count> phases{};
+  std::vector<Op> ops = {};
+  std::vector<Span> spans = {};
+  std::int64_t dropped = 0;  // spans behind the first million, which count in the totals alone
+};
+
+// "starting", "script", "reading_data", "computing", "saving", "evaluating".
+std::string_view to_string(cluster::WorkPhase phase);
+
+// From now on; an error where one is recorded already. An op costs about 0.1 us more.
+Result<> start_profile();
+// Ends it. An error where none is recorded.
+Result<Profile> stop_profile();
+
+}  // namespace muster::train

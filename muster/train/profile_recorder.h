@@ -1,0 +1,38 @@
+// Private to train: recorder of a profile.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "muster/train/profile.h"
+
+namespace muster::train {
+
+// Threads: any.
+class ProfileRecorder final : public graph::RunObserver {
+ public:
+  void start();
+  Profile stop();
+
+  void enter(cluster::WorkPhase phase);
+  void ran(const Step& step, TimePoint begin, TimePoint end,
+           const std::function<std::string()>& describe) override;
+
+ private:
+  void keep(const Profile::Span& span);
+  void end_phase(TimePoint now);
+
+  std::mutex mutex_;
+  bool is_recording_ = false;
+  Profile profile_;
+  cluster::WorkPhase phase_ = cluster::WorkPhase::script;
+  TimePoint phase_begin_{};
+  // The op too: a plan may lie where another one has been.
+  std::map<std::tuple<const void*, std::size_t, const char*>, std::size_t> ops_;
+};
+
+}  // namespace muster::train
