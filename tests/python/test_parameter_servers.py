@@ -1,6 +1,5 @@
 """Parameters on parameter servers: the bits of data parallel training, also where processes die."""
 
-import functools
 import random
 import re
 import subprocess
@@ -11,6 +10,7 @@ from digits import write_digits
 from job import Job, clean_environment, free_port
 from places import BUILD, ROOT, SEARCH_PATH
 from tls import Tree
+from unbroken import unbroken_ends
 
 sys.path.insert(0, str(ROOT / "tests/chaos"))
 import faults
@@ -131,20 +131,22 @@ def test_what_cannot_be_on_servers_is_named(digits):
 RECOVERING = {"CHAOS_EPOCHS": "12", "CHAOS_ON_SERVERS": "1"}
 
 
-@pytest.fixture(name="unbroken_end", scope="module")
-def unbroken_end_fixture(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("unbroken")
+def recovering(folder, mode, digits, **variables):
+    return recovering_job.Job(folder / "job", 2, mode, digits, servers=2, **RECOVERING, **variables)
+
+
+@pytest.fixture(name="more_digits", scope="module")
+def more_digits_fixture(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("digits")
     write_digits(folder, rows=640)
+    return folder
 
-    @functools.cache
-    def end(mode):
-        with recovering_job.Job(folder / mode, 2, mode, folder, servers=2, **RECOVERING) as job:
-            states = job.wait()
-        assert len(set(states)) == 1
-        assert None not in states
-        return folder, states
 
-    return end
+@pytest.fixture(name="unbroken_end", scope="module")
+def unbroken_end_fixture(tmp_path_factory, more_digits):
+    return unbroken_ends(
+        tmp_path_factory, "servers", lambda folder, mode: recovering(folder, mode, more_digits)
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,9 +162,11 @@ def unbroken_end_fixture(tmp_path_factory):
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
-def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, unbroken_end, fault, mode):
-    digits, expected = unbroken_end(mode)
-    with recovering_job.Job(tmp_path / "job", 2, mode, digits, servers=2, **RECOVERING) as job:
+def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(
+    tmp_path, more_digits, unbroken_end, fault, mode
+):
+    expected = unbroken_end(mode)
+    with recovering(tmp_path, mode, more_digits) as job:
         job.wait_for_progress(())
         logs = list(tmp_path.rglob("recovery/*/server_?.0"))
         assert len(logs) == 2
@@ -174,11 +178,10 @@ def test_a_broken_training_ends_with_the_bits_of_an_unbroken_one(tmp_path, unbro
 
 @pytest.mark.parametrize("fault", [faults.kill_server, faults.kill_worker, faults.kill_everybody])
 def test_a_training_goes_on_from_rows_behind_which_a_server_has_cut_its_log_off(
-    tmp_path, unbroken_end, fault
+    tmp_path, more_digits, unbroken_end, fault
 ):
-    digits, expected = unbroken_end("model")
-    variables = {**RECOVERING, "MUSTER_SERVER_LOG_MIB": "0"}
-    with recovering_job.Job(tmp_path / "job", 2, "model", digits, servers=2, **variables) as job:
+    expected = unbroken_end("model")
+    with recovering(tmp_path, "model", more_digits, MUSTER_SERVER_LOG_MIB="0") as job:
         while len(list(tmp_path.rglob("recovery/*/server_?.base"))) < 2:
             job.wait_for_progress(job.newest_point())
             assert not job.has_ended()
@@ -186,12 +189,11 @@ def test_a_training_goes_on_from_rows_behind_which_a_server_has_cut_its_log_off(
         assert job.wait() == expected
 
 
-def test_an_encrypted_training_goes_on_when_a_server_is_lost(tmp_path, unbroken_end):
-    digits, expected = unbroken_end("model")
+def test_an_encrypted_training_goes_on_when_a_server_is_lost(tmp_path, more_digits, unbroken_end):
+    expected = unbroken_end("model")
     certificates = tmp_path / "certificates"
     certificates.mkdir()
-    variables = {**RECOVERING, **Tree(certificates).variables()}
-    with recovering_job.Job(tmp_path / "job", 2, "model", digits, servers=2, **variables) as job:
+    with recovering(tmp_path, "model", more_digits, **Tree(certificates).variables()) as job:
         job.wait_for_progress(())
         faults.kill_server(job, random.Random(1))
         assert job.wait() == expected

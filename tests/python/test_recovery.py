@@ -1,6 +1,5 @@
 """Processes die and come back: trainings end with the bits of one that nobody broke."""
 
-import functools
 import random
 import signal
 import sys
@@ -8,9 +7,9 @@ import sys
 import job
 import pytest
 from digits import write_digits
-from once import once
 from places import ROOT
 from tls import Tree
+from unbroken import unbroken_ends
 
 sys.path.insert(0, str(ROOT / "tests/chaos"))
 import faults
@@ -50,18 +49,10 @@ def start(folder, digits, mode="model", workers=WORKERS, layout="shared", epochs
 def unbroken_end_fixture(tmp_path_factory, digits):
     """The last state of each worker, by mode and epochs."""
 
-    def train(mode, epochs):
-        with start(tmp_path_factory.mktemp(mode), digits, mode, epochs=epochs) as job:
-            states = job.wait()
-        assert None not in states
-        assert mode in ("placed", "norm") or len(set(states)) == 1
-        return states
+    def start_for(folder, mode, epochs=EPOCHS):
+        return start(folder, digits, mode, epochs=epochs)
 
-    @functools.cache
-    def end(mode, epochs=EPOCHS):
-        return once(tmp_path_factory, f"unbroken-{mode}-{epochs}", lambda: train(mode, epochs))
-
-    return end
+    return unbroken_ends(tmp_path_factory, "recovery", start_for)
 
 
 @pytest.mark.parametrize(
