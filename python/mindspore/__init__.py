@@ -25,6 +25,7 @@ from mindspore._misc import (
     set_seed,
     tensor,
 )
+from mindspore._recompute import recompute
 from mindspore.common import dtype
 from mindspore.common.dtype import (
     QuantDtype,
@@ -144,6 +145,7 @@ __all__ = [
     "number",
     "ops",
     "pytype_to_dtype",
+    "recompute",
     "reset_auto_parallel_context",
     "reset_ps_context",
     "run_check",
@@ -182,7 +184,7 @@ _HOLDERS = {
         "mindspore.amp",
     ),
     **dict.fromkeys(("COOTensor", "CSRTensor", "RowTensor"), "mindspore.common._sparse"),
-    "Layout": "mindspore.parallel",
+    **dict.fromkeys(("Layout", "shard"), "mindspore.parallel"),
     **dict.fromkeys(("FileReader", "FileWriter"), "mindspore.mindrecord"),
     **dict.fromkeys(
         ("byte", "double", "half", "list_", "long", "short", "single", "tuple_", "ubyte", "ushort"),

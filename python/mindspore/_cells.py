@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import MutableMapping
 
 import muster
-from mindspore import _cell_state, _device, _names
+from mindspore import _cell_state, _device, _names, _recompute
 
 Cell = muster.Cell
 
@@ -99,8 +99,22 @@ def _refused(name: str):
 
 
 def recompute(self, **kwargs) -> None:
-    """Changes nothing: activations are kept, not computed again."""
-    _device.note_once("note: Cell.recompute() has no effect: activations are kept, which needs more memory")
+    """Changes nothing yet: activations are kept, not computed again.
+
+    Raises:
+        TypeError: An argument is not True or False.
+        ValueError: There is no such argument.
+    """
+    for name, value in kwargs.items():
+        if name not in (
+            "mp_comm_recompute",
+            "parallel_optimizer_comm_recompute",
+            "recompute_slice_activation",
+        ):
+            raise ValueError(f"Cell.recompute: there is no argument {name!r}")
+        if not isinstance(value, bool):
+            raise TypeError(f"Cell.recompute: {name} is True or False, not {value!r}")
+    _recompute.note()
 
 
 def cast_param(self, param):
@@ -306,6 +320,24 @@ def _kept(name: str, make):
     return property(get, put, doc="Holds what it is set to; nothing here asks for it.")
 
 
+def _stage(self):
+    from mindspore.parallel import _pipeline
+
+    return _pipeline.stage_of(self)
+
+
+def _set_stage(self, stage):
+    from mindspore.parallel import _pipeline
+
+    _pipeline.set_stage(self, stage)
+
+
+def _shard(self, *args, **kwargs):
+    from mindspore.parallel import _strategies
+
+    return _strategies.shard_cell(self, *args, **kwargs)
+
+
 # What MindSpore's compiler and its divided networks keep with a cell, and what each begins as.
 _KEPT = {
     "compile_cache": set,
@@ -370,7 +402,7 @@ _MEMBERS = {
     "enable_backward_hook": property(lambda self: "_hooks" in self.__dict__),
     "set_param_fl": _refused("set_param_fl"),
     "get_func_graph_proto": _refused("get_func_graph_proto"),
-    "shard": _refused("shard"),
+    "shard": _shard,
     "bprop_debug": property(lambda self: False, lambda self, value: None),
     "requires_grad": property(_requires_grad, _set_requires_grad),
     "phase": property(_phase, _set_phase),
@@ -382,7 +414,7 @@ _MEMBERS = {
     "register_forward_hook": _hook("forward"),
     "register_backward_hook": _hook("backward"),
     "register_backward_pre_hook": _hook("backward_pre"),
-    "pipeline_stage": property(lambda self: 0, lambda self, value: None),
+    "pipeline_stage": property(_stage, _set_stage),
     "sharding": property(lambda self: None),
 }
 

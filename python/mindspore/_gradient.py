@@ -9,8 +9,34 @@ from muster import ops
 
 def value_and_grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False):
     """muster.value_and_grad; with `return_ids` each gradient comes as (its position or name, gradient)."""
-    both = muster.value_and_grad(fn, grad_position, weights, has_aux)
+    both = _over_workers(muster.value_and_grad(fn, grad_position, weights, has_aux), grad_position, weights)
     return _named(both, grad_position, weights) if return_ids else both
+
+
+def _over_workers(both, grad_position, weights):
+    """`both`, whose gradients of parameters are those of the whole batch where AutoParallel or
+    semi_auto_parallel has said so: each worker computes with its rows."""
+    if weights is None:
+        return both
+    reducer = None
+
+    def reduced(*args, **kwargs):
+        nonlocal reducer
+        results, found = both(*args, **kwargs)
+        from mindspore.parallel import _utils
+
+        if not _utils._reduces_by_itself():
+            return results, found
+        if reducer is None:
+            given = [weights] if isinstance(weights, muster.Parameter) else list(weights)
+            reducer = muster.nn.DistributedGradReducer(given)
+        of_weights = found if grad_position is None else found[1]
+        is_one = isinstance(weights, muster.Parameter)
+        of_weights = reducer((of_weights,) if is_one else of_weights)
+        of_weights = of_weights[0] if is_one else of_weights
+        return results, of_weights if grad_position is None else (found[0], of_weights)
+
+    return reduced
 
 
 def _named(both, grad_position, weights):

@@ -223,7 +223,7 @@ model.train(2, create_dataset("train"), callbacks=[history, collector, train.Bac
 print(history.epoch, len(history.history["net_output"]), os.path.exists("backup/backup.ckpt"))
 leave = train.OnRequestExit(file_name="left", save_mindir=False)
 model.train(3, create_dataset("train"), callbacks=[leave, Signalled(), history])
-print(history.epoch, sorted(ms.load_checkpoint("left_train.ckpt")) != [])
+print(history.epoch, sorted(ms.load_checkpoint("rank_0/left_train.ckpt")) != [])
 """,
     )
     assert lines == ["{'epoch': [1, 2]} 2 False", "{'epoch': [1, 2]} True"]

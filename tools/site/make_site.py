@@ -35,6 +35,7 @@ SECTIONS = {
         "docs/guide/transformers.md",
         "docs/guide/mixed-precision.md",
         "docs/guide/placement.md",
+        "docs/guide/parallel.md",
         "docs/guide/collectives.md",
         "docs/guide/explain.md",
         "docs/guide/pytorch.md",

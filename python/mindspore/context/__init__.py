@@ -2,7 +2,7 @@
 
 import muster
 from mindspore import _device, _names
-from muster import _core, get_ps_context, reset_auto_parallel_context, reset_ps_context
+from muster import _core, get_ps_context, reset_ps_context
 
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1
@@ -10,7 +10,7 @@ STRICT, COMPATIBLE, LAX = 0, 1, 2  # of jit_syntax_level: what the compiler of g
 
 
 class ParallelMode:
-    """How workers share the training; Muster has STAND_ALONE and DATA_PARALLEL."""
+    """How workers share the training."""
 
     STAND_ALONE = "stand_alone"
     DATA_PARALLEL = "data_parallel"
@@ -133,30 +133,45 @@ def get_context(attr_key):
     raise NotImplementedError(_names.sentence(f"mindspore.get_context({attr_key!r})"))
 
 
-# What set_auto_parallel_context takes in one way only, or refuses.
-_ONE_WAY = {
+_PARALLEL_DEFAULTS = {
+    "auto_parallel_search_mode": "recursive_programming",
+    "auto_pipeline": False,
+    "comm_fusion": {},
     "dataset_strategy": "data_parallel",
     "enable_alltoall": False,
     "enable_parallel_optimizer": False,
+    "force_fp32_communication": False,
     "full_batch": False,
     "grad_accumulation_step": 1,
+    "gradient_fp32_sync": True,
+    "group_ckpt_save_file": "",
+    "loss_repeated_mean": True,
     "optimizer_weight_shard_size": -1,
+    "parallel_optimizer_config": {},
     "parameter_broadcast": False,
+    "pipeline_config": {"pipeline_interleave": False, "pipeline_scheduler": "1f1b"},
     "pipeline_result_broadcast": False,
     "pipeline_stages": 1,
+    "search_mode": "recursive_programming",
+    "strategy_ckpt_config": {"load_file": "", "save_file": "", "only_trainable_params": True},
     "strategy_ckpt_load_file": "",
     "strategy_ckpt_save_file": "",
 }
+_parallel: dict = {}  # of these, what scripts have set
 
 
 def get_auto_parallel_context(attr_key):
-    """parallel_mode, gradients_mean, device_num or global_rank."""
-    if attr_key in ("parallel_mode", "gradients_mean"):
+    """What set_auto_parallel_context was given, or the default."""
+    from mindspore.parallel import _utils
+
+    if attr_key == "parallel_mode":
+        return _utils._get_parallel_mode()
+    if attr_key == "gradients_mean":
         return muster._core._context()[attr_key]
     if attr_key in ("device_num", "global_rank"):
         return muster._core._context()["world_size" if attr_key == "device_num" else "rank"]
-    if attr_key in _ONE_WAY:
-        return _ONE_WAY[attr_key]
+    if attr_key in _PARALLEL_DEFAULTS:
+        return _parallel.get(attr_key, _PARALLEL_DEFAULTS[attr_key])
     raise NotImplementedError(_names.sentence(f"mindspore.get_auto_parallel_context({attr_key!r})"))
 
 
@@ -214,24 +229,58 @@ def set_auto_parallel_context(
     device_num=None,
     comm_fusion=None,
     all_reduce_fusion_config=None,
-    full_batch=None,
     **settings,
 ) -> None:
-    """parallel_mode STAND_ALONE or DATA_PARALLEL, gradients_mean, and how gradients are reduced together:
-    comm_fusion={"allreduce": {"mode": "auto", "size" (in MiB) or "index", "config": ...}}. An index counts
-    gradients in the order in which the backward pass makes them. `full_batch` changes nothing: in these modes
-    each worker computes on what its dataset gives."""
+    """How the workers share a training (docs/guide/parallel.md).
+
+    Args:
+        parallel_mode: 'stand_alone'; 'data_parallel', and 'hybrid_parallel', which is the same here; or
+            'semi_auto_parallel' and 'auto_parallel': the workers share the batch with the numbers of one
+            process, gradients are means over the workers.
+        gradients_mean: Whether reduced gradients are divided by the number of workers.
+        comm_fusion, all_reduce_fusion_config: How gradients travel together:
+            {"allreduce": {"mode": "auto", "size" (in MiB) or "index", "config": ...}}. An index counts
+            gradients in the order in which the backward pass makes them.
+        settings: pipeline_stages and pipeline_config; enable_parallel_optimizer with
+            parallel_optimizer_config {"optimizer_level", "parallel_optimizer_threshold" in KB}; full_batch
+            and dataset_strategy; and what is about accelerators, noted once.
+
+    Raises:
+        TypeError, ValueError: A value is not of its kind.
+        NotImplementedError: There is no such setting, or it would change results.
+    """
+    from mindspore.parallel import _settings, _utils
+
     buckets = _buckets(comm_fusion, all_reduce_fusion_config)
-    if settings:
-        named = ", ".join(sorted(settings))
-        raise NotImplementedError(_names.sentence(f"mindspore.set_auto_parallel_context({named})"))
-    if parallel_mode in ("hybrid_parallel", "semi_auto_parallel", "auto_parallel"):
-        raise NotImplementedError(_names.sentence(f"parallel_mode '{parallel_mode}'"))
-    if full_batch is not None and not isinstance(full_batch, bool):
-        raise TypeError(f"full_batch is True or False, not {full_batch!r}")
     if device_num is not None:
         _device.note_once("note: device_num has no effect: the world size is that of the cluster")
-    muster.set_auto_parallel_context(parallel_mode=parallel_mode, gradients_mean=gradients_mean, **buckets)
+    chosen = _settings.checked(settings)
+    if comm_fusion is not None:
+        chosen["comm_fusion"] = comm_fusion
+    if parallel_mode in ("semi_auto_parallel", "auto_parallel"):
+        if gradients_mean is not None:
+            _device.note_once(
+                f"note: gradients_mean has no effect in {parallel_mode}: gradients are those of the batch"
+            )
+        muster.set_auto_parallel_context(**buckets)
+        _utils._choose_divided(parallel_mode)
+    else:
+        own = "data_parallel" if parallel_mode == "hybrid_parallel" else parallel_mode
+        muster.set_auto_parallel_context(parallel_mode=own, gradients_mean=gradients_mean, **buckets)
+        if parallel_mode is not None:
+            _utils._choose_divided(parallel_mode if parallel_mode == "hybrid_parallel" else "")
+    _settings.apply({**_parallel, **chosen})
+    _parallel.update(chosen)
+
+
+def reset_auto_parallel_context() -> None:
+    """All settings of set_auto_parallel_context, back to the defaults."""
+    from mindspore.parallel import _pipeline, _utils
+
+    _parallel.clear()
+    _pipeline.choose()
+    _utils._choose_divided("")
+    muster.reset_auto_parallel_context()
 
 
 _PS_SETTINGS = (

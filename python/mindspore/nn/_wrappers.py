@@ -327,56 +327,6 @@ class ParameterUpdate(muster.Cell):
         return x
 
 
-def _parts(value, count: int):
-    if value.shape[0] % count:
-        raise ValueError(f"{count} parts do not divide the {value.shape[0]} samples of {value.shape}")
-    return ops.split(value, value.shape[0] // count, 0)
-
-
-class MicroBatchInterleaved(muster.Cell):
-    """The mean of what `network` gives for `interleave_num` equal parts of the batch."""
-
-    def __init__(self, network, interleave_num=2):
-        super().__init__()
-        if not isinstance(interleave_num, int) or interleave_num < 1:
-            raise ValueError(
-                f"{type(self).__name__}: the number of parts is at least 1, not {interleave_num!r}"
-            )
-        self.network, self.interleave_num = network, interleave_num
-
-    def construct(self, *inputs):
-        """The mean over the parts."""
-        parts = zip(*(_parts(x, self.interleave_num) for x in inputs), strict=True)
-        total = None
-        for part in parts:
-            here = self.network(*part)
-            total = here if total is None else ops.add(total, here)
-        return ops.div(total, self.interleave_num)
-
-
-class GradAccumulationCell(MicroBatchInterleaved):
-    """The sum of what `network` gives for `micro_size` equal parts of the batch."""
-
-    def __init__(self, network, micro_size):
-        super().__init__(network, micro_size)
-
-    def construct(self, *inputs):
-        """The sum over the parts."""
-        return ops.mul(super().construct(*inputs), self.interleave_num)
-
-
-class PipelineCell(GradAccumulationCell):
-    """GradAccumulationCell; stages are where cells are placed (docs/guide/placement.md)."""
-
-    def __init__(self, network, micro_size, stage_config=None, segment_config=None):
-        _names.refuse(
-            "mindspore.nn.PipelineCell",
-            stage_config=(stage_config, None),
-            segment_config=(segment_config, None),
-        )
-        super().__init__(network, micro_size)
-
-
 __all__ = [
     "BiDense",
     "CellDict",
@@ -384,11 +334,8 @@ __all__ = [
     "DenseBnAct",
     "EmbeddingLookup",
     "ForwardValueAndGrad",
-    "GradAccumulationCell",
     "Linear",
-    "MicroBatchInterleaved",
     "ParameterUpdate",
-    "PipelineCell",
     "TimeDistributed",
     "WithGradCell",
 ]

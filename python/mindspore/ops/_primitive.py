@@ -2,7 +2,7 @@
 
 import sys
 
-from mindspore import _names
+from mindspore import _names, _recompute
 from muster import Tensor, _core
 
 # What classes of convolutions and of their gradients are made with, behind sizes.
@@ -22,6 +22,7 @@ class Primitive:
     """An op and its settings. A subclass keeps them as attributes and computes in `compute`."""
 
     _place = None
+    _strategy = None
 
     def __init__(self, name: str | None = None):
         self.name = name or type(self).__name__
@@ -31,6 +32,8 @@ class Primitive:
         raise NotImplementedError(_names.sentence(f"mindspore.ops.{self.name}"))
 
     def __call__(self, *inputs):
+        if self._strategy is not None:
+            self._strategy.check_call(inputs)
         return _core._call_primitive(self._place, self.compute, inputs)
 
     def add_prim_attr(self, name: str, value) -> "Primitive":
@@ -46,6 +49,29 @@ class Primitive:
         caller = sys._getframe(1)
         name = getattr(self, "name", type(self).__name__)
         self._place = _core._place_primitive(name, role, rank, caller.f_code.co_filename, caller.f_lineno)
+        return self
+
+    def shard(self, in_strategy=None, out_strategy=None) -> "Primitive":
+        """How its tensors are to be divided over the workers: checked here, and against the shapes of a call.
+
+        A tuple with one tuple of cuts, or one Layout, for each tensor. TypeError and ValueError as
+        mindspore.shard.
+        """
+        from mindspore.parallel import _strategies
+
+        name = getattr(self, "name", type(self).__name__)
+        strategy = _strategies.Strategy(name, in_strategy, out_strategy)
+        if name in ("MatMul", "BatchMatMul"):
+            transposes = (getattr(self, "transpose_a", False), getattr(self, "transpose_b", False))
+            _strategies.check_matmul(name, strategy, *transposes)
+        self._strategy = strategy
+        return self
+
+    def recompute(self, mode: bool = True) -> "Primitive":
+        """Changes nothing yet: what the op needs in the backward pass is kept."""
+        if not isinstance(mode, bool):
+            raise TypeError(f"recompute: mode is True or False, not {mode!r}")
+        _recompute.note()
         return self
 
     def __repr__(self) -> str:

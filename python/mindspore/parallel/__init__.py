@@ -3,6 +3,7 @@
 from mindspore import _device, _names
 from mindspore.parallel import _utils
 from mindspore.parallel._layout import Layout
+from mindspore.parallel._strategies import shard
 
 
 def set_algo_parameters(**settings) -> None:
@@ -17,7 +18,7 @@ def reset_algo_parameters() -> None:
     """There are none to reset."""
 
 
-__all__ = ["Layout", "_utils", "reset_algo_parameters", "set_algo_parameters"]
+__all__ = ["Layout", "_utils", "reset_algo_parameters", "set_algo_parameters", "shard"]
 __getattr__ = _names.missing(
     __name__, later=("auto_parallel", "nn"), holders={"AutoParallel": "mindspore.parallel.auto_parallel"}
 )

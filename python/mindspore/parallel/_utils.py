@@ -19,14 +19,31 @@ def _get_global_rank() -> int:
     return muster._core._context()["rank"]
 
 
+_OF_ONE_PROCESS = ("semi_auto_parallel", "auto_parallel")
+_divided = {"mode": ""}  # one of these or "hybrid_parallel", where a script has chosen it
+
+
+def _choose_divided(mode) -> None:
+    """Workers that share what MindSpore would divide by itself: the batch, with the numbers of one process.
+    "": no such mode."""
+    _divided["mode"] = mode
+    if mode in _OF_ONE_PROCESS:
+        muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+
+
+def _reduces_by_itself() -> bool:
+    """Whether gradients are those of the whole batch without a reducer in the script."""
+    return _is_in_auto_parallel_mode() and _is_in_data_parallel_mode() and _get_device_num() > 1
+
+
 def _get_parallel_mode() -> str:
     """How the workers share the training."""
-    return muster._core._context()["parallel_mode"]
+    return _divided["mode"] or muster._core._context()["parallel_mode"]
 
 
 def _is_in_data_parallel_mode() -> bool:
     """Whether they share the data."""
-    return _get_parallel_mode() == "data_parallel"
+    return muster._core._context()["parallel_mode"] == "data_parallel"
 
 
 def _get_enable_parallel_optimizer() -> bool:
@@ -35,13 +52,15 @@ def _get_enable_parallel_optimizer() -> bool:
 
 
 def _get_stage_device_num() -> int:
-    """The number of workers of one stage: all."""
-    return _get_device_num()
+    """The number of workers of one stage."""
+    from mindspore.parallel import _pipeline
+
+    return _get_device_num() // _pipeline.stages()
 
 
 def _is_in_auto_parallel_mode() -> bool:
-    """Whether MindSpore divides the network by itself, as it never does here."""
-    return False
+    """Whether the script has chosen semi_auto_parallel or auto_parallel."""
+    return _divided["mode"] in _OF_ONE_PROCESS
 
 
 def _is_pynative_parallel() -> bool:

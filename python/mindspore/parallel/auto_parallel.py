@@ -1,11 +1,9 @@
 """mindspore.parallel.auto_parallel: networks that MindSpore divides over devices."""
 
 import muster
-from mindspore import _device, _names
-from mindspore.parallel import _utils
-from mindspore.parallel._layout import Layout
+from mindspore import _device, _names, context
+from mindspore.parallel import _pipeline, _settings, _utils
 
-_NAME = "mindspore.parallel.auto_parallel.AutoParallel"
 _MODES = ("semi_auto", "sharding_propagation", "recursive_programming")
 
 
@@ -18,70 +16,106 @@ def _noted(name, why):
     return method
 
 
-def _refused(name):
-    def method(self, *args, **kwargs):
-        raise NotImplementedError(_names.sentence(f"{_NAME}.{name}"))
-
-    method.__doc__ = "Not provided: raises NotImplementedError."
-    method.__name__ = name
-    return method
-
-
 class AutoParallel(muster.Cell):
-    """What `network` computes. Workers share the data: place() divides networks, nothing else does.
+    """What `network` computes, by all workers together: they share the batch with the numbers of one process,
+    and stages as pipeline() says (docs/guide/parallel.md).
+
+    Each worker computes the rows that its dataset gives, and gradients are means over the workers: right for
+    a loss that is a mean over samples.
 
     Args:
-        network: The cell.
-        parallel_mode: 'semi_auto', 'sharding_propagation' or 'recursive_programming'. Several workers need
-            set_auto_parallel_context(parallel_mode="data_parallel") before.
+        network: A cell, or a function that makes a training step.
+        parallel_mode: 'semi_auto', 'sharding_propagation' or 'recursive_programming': no operator is divided
+            by search, so all three are the same.
+
+    Raises:
+        TypeError: `network` cannot be called.
+        ValueError: There is no such mode.
     """
 
     def __init__(self, network, parallel_mode="semi_auto"):
         super().__init__(auto_prefix=False)
+        if not callable(network):
+            raise TypeError(f"AutoParallel: network is a cell or a function, not {type(network).__name__}")
         if parallel_mode not in _MODES:
             raise ValueError(
                 f"AutoParallel: parallel_mode is one of {', '.join(_MODES)}, not {parallel_mode!r}"
             )
-        if self._is_shared() and not _utils._is_in_data_parallel_mode():
-            raise NotImplementedError(
-                f"{_NAME}: networks are not divided by themselves; several workers share the data after "
-                'set_auto_parallel_context(parallel_mode="data_parallel"), or the network by place()'
+        if parallel_mode != "semi_auto":
+            _device.note_once(
+                f"note: parallel_mode='{parallel_mode}' is 'semi_auto' here: no operator is divided by search"
             )
         self.network = network
-
-    @staticmethod
-    def _is_shared() -> bool:
-        return _utils._get_device_num() > 1
+        _utils._choose_divided("semi_auto_parallel" if parallel_mode == "semi_auto" else "auto_parallel")
 
     def construct(self, *args, **kwargs):
+        """What the network gives."""
+        _pipeline.check_stages(self.network)
         return self.network(*args, **kwargs)
 
-    def dataset_strategy(self, config) -> None:
-        """'data_parallel': each worker has its own rows. Others are for one worker only."""
-        is_layout = isinstance(config, tuple) and all(isinstance(each, tuple | Layout) for each in config)
-        if config not in ("full_batch", "data_parallel") and not is_layout:
-            raise ValueError(f"AutoParallel: no dataset_strategy: {config!r}")
-        if self._is_shared() and config != "data_parallel":
-            raise NotImplementedError(
-                _names.sentence(f"{_NAME}.dataset_strategy({config!r}) of several workers")
-            )
+    def hsdp(self, shard_size=-1, threshold=64, optimizer_level="level1") -> None:
+        """Checked, and without effect yet: each worker keeps all of the optimizer's state, with the same
+        numbers.
+
+        Args:
+            shard_size: -1 or a number of workers from 1.
+            threshold: A number of KB.
+            optimizer_level: 'level1', 'level2' or 'level3'.
+
+        Raises:
+            ValueError: A value is none of these.
+        """
+        if isinstance(shard_size, bool) or not isinstance(shard_size, int):
+            raise ValueError(f"hsdp: shard_size is -1 or a number of workers from 1, not {shard_size!r}")
+        if shard_size < 1 and shard_size != -1:
+            raise ValueError(f"hsdp: shard_size is -1 or a number of workers from 1, not {shard_size}")
+        _settings.check_optimizer_level(optimizer_level, threshold)
+        _settings.note_optimizer()
 
     def pipeline(self, stages=1, output_broadcast=False, interleave=False, scheduler="1f1b") -> None:
-        """One stage; place() makes several."""
-        if not isinstance(stages, int) or stages < 1:
-            raise ValueError(f"AutoParallel: stages is a whole number from 1, not {stages!r}")
-        _names.refuse(f"{_NAME}.pipeline", stages=(stages, 1))
+        """How many stages there are: the cells say which is theirs (`pipeline_stage`, PipelineCell's
+        stage_config).
+
+        Args:
+            stages: Their number, which divides the workers.
+            output_broadcast: Not used: the loss and the outputs are on all workers.
+            interleave, scheduler: Not used: stages run 1F1B, and no result depends on it.
+
+        Raises:
+            TypeError, ValueError: A value is not of its kind, or does not divide the workers.
+        """
+        _pipeline.choose(stages, interleave, scheduler)
 
     def get_pipeline_stages(self) -> int:
-        """1."""
-        return 1
+        """How many stages there are."""
+        return _pipeline.stages()
 
-    def enable_gradients_mean(self) -> None:
-        """Gradients are averaged over the workers, instead of added."""
-        muster.set_auto_parallel_context(gradients_mean=True)
+    def dataset_strategy(self, config) -> None:
+        """'data_parallel': each worker has its own rows. 'full_batch': each has all rows, and computes all of
+        them. A tuple of cuts, or of Layouts, one for each column: each worker has its own rows."""
+        _settings.check_dataset_strategy(config)
 
-    hsdp = _noted("hsdp", "each worker keeps the whole state of optimizers")
-    comm_fusion = _noted("comm_fusion", "set_auto_parallel_context(comm_fusion=...) decides")
+    def comm_fusion(self, config) -> None:
+        """How gradients travel together: set_auto_parallel_context(comm_fusion=...)."""
+        context.set_auto_parallel_context(
+            comm_fusion={key: value for key, value in config.items() if key in ("openstate", "allreduce")}
+        )
+
+    def load_param_strategy_file(self, file_path) -> None:
+        """Notes the file: checkpoints hold whole parameters, which fit every layout."""
+        self._note_file("load_param_strategy_file", file_path)
+
+    def load_operator_strategy_file(self, file_path) -> None:
+        """Notes the file: no operator is divided."""
+        self._note_file("load_operator_strategy_file", file_path)
+
+    @staticmethod
+    def _note_file(name, file_path) -> None:
+        if not isinstance(file_path, str):
+            raise TypeError(f"AutoParallel.{name}: file_path is a str, not {file_path!r}")
+        _device.note_once(f"note: AutoParallel.{name}() has no effect: every worker has whole operators")
+
+    enable_gradients_mean = _noted("enable_gradients_mean", "gradients are means over the workers")
     no_init_parameters_in_compile = _noted(
         "no_init_parameters_in_compile", "parameters begin when they are made"
     )
@@ -98,8 +132,6 @@ class AutoParallel(muster.Cell):
     dump_local_norm = _noted("dump_local_norm", "norms are not written")
     enable_device_local_norm = _noted("enable_device_local_norm", "norms are not written")
     transformer_opt = _noted("transformer_opt", "it is about accelerators")
-    load_param_strategy_file = _refused("load_param_strategy_file")
-    load_operator_strategy_file = _refused("load_operator_strategy_file")
 
 
 __all__ = ["AutoParallel"]

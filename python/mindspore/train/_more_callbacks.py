@@ -1,11 +1,14 @@
 """Callbacks that are written in Python, and what stands in for MindSpore's summaries."""
 
+import json
 import os
 import signal
 
+import muster
 from mindspore import _device
 from mindspore.train import serialization
 from mindspore.train._callbacks import Callback
+from muster import _core
 
 
 class InternalCallbackParam(dict):
@@ -61,7 +64,22 @@ class History(Callback):
 
 
 class OnRequestExit(Callback):
-    """Saves the parameters and ends the training behind the step in which a signal comes."""
+    """Saves and ends the training, or the evaluation, behind the step in which it is asked to; the process
+    then ends as after any training, with 0. Asked is by a signal, or by {"GracefulExit": 1} in a JSON file.
+    Where workers share the training, one of them is enough, and all end behind the same step.
+
+    Args:
+        save_ckpt: Whether the parameters of the network and the optimizer are saved, as
+            DIRECTORY/rank_RANK/NAME_train.ckpt (NAME_eval.ckpt). The next training begins with them.
+        save_mindir: Noted once: there is no MindIR.
+        file_name, directory: NAME and DIRECTORY.
+        config_file: The JSON file; None: none. One that is not there, or no JSON, asks for nothing.
+        sig: The number of the signal.
+
+    Raises:
+        TypeError: An argument is not of its kind.
+        ValueError: `file_name` is empty, or `sig` is SIGKILL or SIGINT.
+    """
 
     def __init__(
         self,
@@ -78,38 +96,94 @@ class OnRequestExit(Callback):
                 raise TypeError(f"OnRequestExit: {name} must be a bool, not {type(value).__name__}")
         if not isinstance(file_name, str) or not file_name:
             raise ValueError("OnRequestExit: file_name must be a string that is not empty")
-        if config_file is not None:
-            raise NotImplementedError(
-                "OnRequestExit: config_file is not provided: send the signal `sig` instead"
-            )
+        if config_file is not None and not isinstance(config_file, str | os.PathLike):
+            raise TypeError(f"OnRequestExit: config_file is a path, not {config_file!r}")
         if sig in (signal.SIGKILL, signal.SIGINT):
             raise ValueError("OnRequestExit: sig must not be SIGKILL or SIGINT")
         self.save_ckpt, self.save_mindir, self.sig = save_ckpt, save_mindir, sig
-        self.path = os.path.join(os.path.abspath(directory), file_name)
-        self._came = False
+        self.config_file = config_file
+        rank = _core._context()["rank"]
+        folder = os.path.join(os.path.abspath(directory or "."), f"rank_{rank}")
+        self.train_name = os.path.join(folder, f"{file_name}_train")
+        self.eval_name = os.path.join(folder, f"{file_name}_eval")
+        self.exit = False
+        self._before = None
+        self._workers = None
 
     def _note(self, number, frame):
-        self._came = True
+        self.exit = True
 
-    def on_train_begin(self, run_context):
-        """Listens for the signal."""
+    def _listen(self):
         self._before = signal.signal(self.sig, self._note)
+        workers = _core._context()["world_size"]
+        if self._workers is None and workers > 1:
+            self._workers = muster.new_group(range(workers))
 
-    def on_train_step_end(self, run_context):
-        """Saves and ends, if the signal came."""
-        if not self._came:
-            return
-        params = run_context.original_args()
-        if self.save_ckpt:
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            serialization.save_checkpoint(params.train_network, self.path + "_train.ckpt")
+    def _stop_listening(self):
+        signal.signal(self.sig, self._before)
+
+    def _file_asks(self):
+        if self.config_file is None:
+            return False
+        try:
+            with open(self.config_file, encoding="utf-8") as file:
+                return json.load(file).get("GracefulExit") == 1
+        except (OSError, ValueError, AttributeError):
+            return False
+
+    def _is_asked(self):
+        """Whether any worker is: a collective call of all of them."""
+        self.exit = self.exit or self._file_asks()
+        if self._workers is not None:
+            flag = muster.Tensor([int(self.exit)], dtype=muster.int32)
+            self.exit = bool(muster.ops.all_reduce(flag, "max", group=self._workers).tolist()[0])
+        return self.exit
+
+    def _save(self, network, name):
         if self.save_mindir:
             _device.note_once("note: OnRequestExit writes no MindIR: the checkpoint has the parameters")
+        if not self.save_ckpt:
+            return
+        os.makedirs(os.path.dirname(name), exist_ok=True)
+        serialization.save_checkpoint(muster.Model(network).gather_parameters(), name + ".ckpt")
+
+    def _load(self, network, *names):
+        for name in names:
+            if self.save_ckpt and os.path.isfile(name + ".ckpt"):
+                serialization.load_checkpoint(name + ".ckpt", net=network)
+                return
+
+    def on_train_begin(self, run_context):
+        """Listens, and begins with what was saved."""
+        self._listen()
+        self._load(run_context.original_args().train_network, self.train_name)
+
+    def on_train_step_end(self, run_context):
+        """Saves and ends, if it was asked to."""
+        if not self._is_asked():
+            return
+        self._save(run_context.original_args().train_network, self.train_name)
         run_context.request_stop()
 
     def on_train_end(self, run_context):
         """Listens no more."""
-        signal.signal(self.sig, self._before)
+        self._stop_listening()
+
+    def on_eval_begin(self, run_context):
+        """Listens, and evaluates what was saved."""
+        self._listen()
+        self._load(run_context.original_args().eval_network, self.eval_name, self.train_name)
+
+    def on_eval_step_end(self, run_context):
+        """Ends, if it was asked to."""
+        if self._is_asked():
+            run_context.request_stop()
+
+    def on_eval_end(self, run_context):
+        """Saves, if it was asked to end, and listens no more."""
+        if self.exit:
+            self._save(run_context.original_args().eval_network, self.eval_name)
+        self._stop_listening()
 
 
 class BackupAndRestore(Callback):
@@ -194,8 +268,8 @@ class SummaryRecord:
 
 def _no_summaries(name):
     _device.note_once(
-        f"note: {name} writes no summary files: `muster dashboard` shows a training, LossMonitor prints "
-        f"its loss"
+        f"note: {name} writes no summary files: `muster dashboard` shows a training, LossMonitor prints its "
+        "loss"
     )
 
 

@@ -1,0 +1,145 @@
+"""Settings of set_auto_parallel_context beside the mode: what they are checked for, and what they do."""
+
+import muster
+from mindspore import _device, _names
+from mindspore.parallel import _pipeline
+from mindspore.parallel._layout import Layout
+
+_BOOLS = (
+    *(
+        "auto_pipeline",
+        "enable_alltoall",
+        "enable_parallel_optimizer",
+        "force_fp32_communication",
+        "full_batch",
+    ),
+    *("gradient_fp32_sync", "loss_repeated_mean", "parameter_broadcast", "pipeline_result_broadcast"),
+)
+_SEARCHES = ("recursive_programming", "sharding_propagation", "dynamic_programming")
+# Settings that change no result here, and why.
+_NOTED = {
+    "auto_parallel_search_mode": "no network is divided by search",
+    "enable_alltoall": "it is about accelerators",
+    "force_fp32_communication": "16 bits are added in float32 and rounded once",
+    "gradient_fp32_sync": "gradients travel in their own dtype",
+    "group_ckpt_save_file": "checkpoints hold whole parameters",
+    "loss_repeated_mean": "no loss is repeated",
+    "optimizer_weight_shard_size": "the workers that share the batch share the state of optimizers",
+    "parameter_broadcast": "parameters begin equal on all workers, which is proved before the first step",
+    "pipeline_result_broadcast": "the loss and the outputs are on all workers",
+    "search_mode": "no network is divided by search",
+    "strategy_ckpt_config": "checkpoints hold whole parameters, which fit every layout",
+    "strategy_ckpt_load_file": "checkpoints hold whole parameters, which fit every layout",
+    "strategy_ckpt_save_file": "checkpoints hold whole parameters, which fit every layout",
+}
+_KEYS = {
+    "parallel_optimizer_config": (
+        *("gradient_accumulation_shard", "parallel_optimizer_threshold", "optimizer_weight_shard_size"),
+        "optimizer_level",
+    ),
+    "pipeline_config": ("pipeline_interleave", "pipeline_scheduler"),
+    "strategy_ckpt_config": ("load_file", "save_file", "only_trainable_params"),
+}
+_LEVELS = ("level1", "level2", "level3")
+
+
+def check_dataset_strategy(strategy):
+    """'full_batch', 'data_parallel', or a tuple with one tuple of cuts, or Layout, for each column."""
+    is_layout = isinstance(strategy, tuple) and all(isinstance(each, tuple | Layout) for each in strategy)
+    if not is_layout and strategy not in ("full_batch", "data_parallel"):
+        raise ValueError(
+            "dataset_strategy is 'full_batch', 'data_parallel', or a tuple with one tuple of cuts for each "
+            f"column, not {strategy!r}"
+        )
+    if muster._core._context()["world_size"] == 1:
+        return strategy
+    if strategy == "full_batch":
+        _device.note_once(
+            "note: full_batch: each worker computes all rows that it reads, with the numbers of one "
+            "process; give the dataset num_shards and shard_id instead to share the work"
+        )
+    elif is_layout:
+        _device.note_once(
+            "note: dataset_strategy: each worker computes the rows that its dataset gives; rows are cut "
+            "along the first dimension alone"
+        )
+    return strategy
+
+
+def check_optimizer_level(level, threshold_kb) -> None:
+    """ValueError where there is no such level, 'level1' to 'level3', or the threshold is no number of KB."""
+    if level not in _LEVELS:
+        raise ValueError(f"optimizer_level is one of {', '.join(_LEVELS)}, not {level!r}")
+    if isinstance(threshold_kb, bool) or not isinstance(threshold_kb, int) or threshold_kb < 0:
+        raise ValueError(
+            f"the threshold of the parallel optimizer is a number of KB from 0, not {threshold_kb!r}"
+        )
+
+
+def note_optimizer() -> None:
+    """One line: no state is shared."""
+    if muster._core._context()["world_size"] > 1:
+        _device.note_once(
+            "note: the optimizer is not shared yet: each worker keeps all of its state, with the same "
+            "numbers and "
+            "no memory saved"
+        )
+
+
+def checked(settings) -> dict:
+    """The settings, or an error that names the first one that is not provided or not of its kind."""
+    from mindspore import context
+
+    for name, value in settings.items():
+        if name not in context._PARALLEL_DEFAULTS and name != "global_rank":
+            raise NotImplementedError(_names.sentence(f"mindspore.set_auto_parallel_context({name})"))
+        if name in _BOOLS and not isinstance(value, bool):
+            raise TypeError(f"{name} is True or False, not {value!r}")
+        if name in _KEYS:
+            _check_keys(name, value)
+        if name in ("search_mode", "auto_parallel_search_mode") and value not in _SEARCHES:
+            raise ValueError(f"{name} is one of {', '.join(_SEARCHES)}, not {value!r}")
+        if name == "dataset_strategy":
+            check_dataset_strategy(value)
+        if name == "full_batch" and value:
+            check_dataset_strategy("full_batch")
+        if name == "grad_accumulation_step" and value != 1:
+            raise NotImplementedError(
+                "grad_accumulation_step is not provided: nn.GradAccumulationCell takes a batch in parts"
+            )
+        if name == "auto_pipeline" and value:
+            raise NotImplementedError("auto_pipeline is not provided: set the pipeline_stage of cells")
+        if name in _NOTED and value != context._PARALLEL_DEFAULTS[name]:
+            _device.note_once(f"note: {name} has no effect: {_NOTED[name]}")
+        if name == "global_rank":
+            _device.note_once("note: global_rank has no effect: the cluster says which worker this is")
+    return {name: value for name, value in settings.items() if name != "global_rank"}
+
+
+def _check_keys(name, value) -> None:
+    if not isinstance(value, dict):
+        raise TypeError(f"{name} is a dict with {', '.join(_KEYS[name])}, not {value!r}")
+    others = [key for key in value if key not in _KEYS[name]]
+    if others:
+        raise ValueError(f"{name} has {', '.join(_KEYS[name])}, not {', '.join(map(repr, others))}")
+
+
+def apply(given) -> None:
+    """Makes what was set so far count."""
+    config = given.get("pipeline_config", {})
+    _pipeline.choose(
+        given.get("pipeline_stages", 1),
+        config.get("pipeline_interleave", False),
+        config.get("pipeline_scheduler", "1f1b"),
+    )
+    if "enable_parallel_optimizer" not in given and "parallel_optimizer_config" not in given:
+        return
+    config = given.get("parallel_optimizer_config", {})
+    check_optimizer_level(
+        config.get("optimizer_level", "level1"), config.get("parallel_optimizer_threshold", 64)
+    )
+    if given.get("enable_parallel_optimizer", False):
+        note_optimizer()
+
+
+__getattr__ = _names.missing(__name__)

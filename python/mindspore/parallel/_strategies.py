@@ -1,0 +1,194 @@
+"""What shard() is given: how each dimension of an op's tensors is divided over the workers."""
+
+import sys
+
+from mindspore import _device, _names
+from mindspore.parallel import _utils
+from mindspore.parallel._layout import Layout
+
+_REPLICATED = (
+    "note: {} has no effect yet: every worker computes all of an operator, with the same numbers and no "
+    "memory saved (the batch and stages are divided: docs/guide/parallel.md)"
+)
+
+
+class Strategy:
+    """A checked strategy, and where it was given.
+
+    Args:
+        what: Whose it is, for people.
+        in_strategy, out_strategy: Tuples with one tuple of cuts, or one Layout, for each tensor; None: none.
+        depth: How many frames above this call the line of the user is.
+    """
+
+    def __init__(self, what, in_strategy, out_strategy=None, depth=2):
+        caller = sys._getframe(depth)
+        file = caller.f_code.co_filename.rpartition("/")[2]
+        self._what = f"{what} (shard at {file}:{caller.f_lineno})"
+        self.inputs = self._checked("in_strategy", in_strategy)
+        self.outputs = self._checked("out_strategy", out_strategy)
+        _device.note_once(_REPLICATED.format("shard()"))
+
+    def _checked(self, name, strategy):
+        if strategy is None:
+            return None
+        if not isinstance(strategy, tuple):
+            raise TypeError(f"{self._what}: {name} is a tuple with one of each tensor, not {strategy!r}")
+        return tuple(self._cuts(name, at, each) for at, each in enumerate(strategy))
+
+    def _cuts(self, name, at, given):
+        if isinstance(given, Layout):
+            self._check_workers(f"{name}[{at}]", given, len(given._rank_list), max(given._rank_list) + 1)
+            return _cuts_of(given, self._what)
+        is_tuple = isinstance(given, tuple)
+        if is_tuple and given and all(isinstance(each, tuple) for each in given):
+            return tuple(self._cuts(name, at, each) for each in given)  # of a tuple or list of tensors
+        if not is_tuple or not all(isinstance(cut, int) and not isinstance(cut, bool) for cut in given):
+            raise TypeError(
+                f"{self._what}: {name}[{at}] is a tuple of whole numbers, or a Layout, not {given!r}"
+            )
+        if any(cut < 1 for cut in given):
+            raise ValueError(f"{self._what}: {name}[{at}] is {given}: a dimension is cut into 1 part or more")
+        pieces = 1
+        for cut in given:
+            pieces *= cut
+        self._check_workers(f"{name}[{at}]", given, pieces, pieces)
+        return given
+
+    def _check_workers(self, name, given, pieces, needed):
+        workers = _utils._get_device_num()
+        if workers == 1 or (needed <= workers and workers % pieces == 0):
+            return
+        raise ValueError(
+            f"{self._what}: {name} is {_text(given)}, which takes {pieces} workers; this job has {workers}. "
+            f"Choose cuts whose product is one of {_divisors(workers)}, or start {pieces} workers"
+        )
+
+    def check_call(self, inputs) -> None:
+        """ValueError where the tensors that the op is called with cannot be divided so."""
+        if self.inputs is None:
+            return
+        tensors = [each for each in inputs if hasattr(each, "shape")]
+        if len(tensors) != len(self.inputs):
+            raise ValueError(
+                f"{self._what}: in_strategy is for {len(self.inputs)} tensors, and {len(tensors)} were "
+                f"given, of shapes {', '.join(str(tuple(each.shape)) for each in tensors)}"
+            )
+        for at, (cuts, tensor) in enumerate(zip(self.inputs, tensors, strict=True)):
+            self.check_shape(f"input {at}", tuple(tensor.shape), cuts)
+
+    def check_shape(self, name, shape, cuts) -> None:
+        """ValueError where a tensor of this shape cannot be cut so."""
+        if len(cuts) != len(shape):
+            raise ValueError(
+                f"{self._what}: {name} is {shape}, of {len(shape)} dimensions, and its strategy {cuts} has "
+                f"{len(cuts)}"
+            )
+        for dim, (size, cut) in enumerate(zip(shape, cuts, strict=True)):
+            if size % cut:
+                raise ValueError(
+                    f"{self._what}: {name} is {shape}, whose dimension {dim} cannot be cut into {cut} equal "
+                    f"parts: choose one of {_divisors(size)}"
+                )
+
+
+def _text(given) -> str:
+    if not isinstance(given, Layout):
+        return str(given)
+    return f"Layout({given._device_shape}, {given._alias_name})"
+
+
+def _divisors(number) -> str:
+    return ", ".join(str(each) for each in range(1, number + 1) if number % each == 0)
+
+
+def _cuts_of(layout, what):
+    if layout._tensor_map is None:
+        raise ValueError(f'{what}: call the Layout with the axes of the tensor, as in layout("dp", "None")')
+    lengths = layout._device_shape[::-1]
+
+    def cut(axis):
+        if isinstance(axis, tuple):
+            product = 1
+            for each in axis:
+                product *= cut(each)
+            return product
+        return 1 if axis == -1 else lengths[axis]
+
+    return tuple(cut(axis) for axis in layout._tensor_map)
+
+
+def check_matmul(what, strategy, transpose_a, transpose_b) -> None:
+    """ValueError where both sides of a product are to be cut differently along what is summed up."""
+    if strategy.inputs is None or len(strategy.inputs) != 2 or any(len(cuts) < 2 for cuts in strategy.inputs):
+        return
+    a, b = strategy.inputs
+    of_a, of_b = a[-2 if transpose_a else -1], b[-1 if transpose_b else -2]
+    if of_a != of_b:
+        raise ValueError(
+            f"{strategy._what}: what {what} sums up is cut into {of_a} parts by {a} and into {of_b} by {b}: "
+            "both are to be the same"
+        )
+
+
+def check_parameters(strategy, plan, parameters) -> None:
+    """ValueError where a parameter_plan names no parameter, or cuts one in a way that does not go."""
+    if plan is None:
+        return
+    if not isinstance(plan, dict):
+        raise TypeError(f"{strategy._what}: parameter_plan is a dict of names and strategies, not {plan!r}")
+    by_name = {parameter.name: parameter for parameter in parameters}
+    for name, given in plan.items():
+        if name not in by_name:
+            raise ValueError(
+                f"{strategy._what}: parameter_plan names '{name}'; the parameters are {', '.join(by_name)}"
+            )
+        cuts = strategy._cuts("parameter_plan", 0, given)
+        strategy.check_shape(f"parameter '{name}'", tuple(by_name[name].shape), cuts)
+
+
+def shard(fn, in_strategy, out_strategy=None, parameter_plan=None):
+    """`fn`, whose tensors are to be divided over the workers so. The strategies are checked here, and against
+    the shapes of a call before anything is computed.
+
+    Args:
+        fn: A cell or a function.
+        in_strategy: A tuple with one tuple of cuts, or one Layout, for each tensor that it takes.
+        out_strategy: Likewise, of what it gives; None: whatever comes.
+        parameter_plan: A dict of names of parameters and strategies; None: none.
+
+    Returns:
+        A function of the same inputs.
+
+    Raises:
+        TypeError: `fn` cannot be called, or a strategy is no tuple of tuples of int or Layouts.
+        ValueError: A strategy takes more workers than there are, or a number that does not divide theirs; a
+            dimension cannot be cut so; a name is that of no parameter.
+    """
+    return _sharded(fn, in_strategy, out_strategy, parameter_plan, depth=3)
+
+
+def _sharded(fn, in_strategy, out_strategy, parameter_plan, depth):
+    if not callable(fn):
+        raise TypeError(f"shard: fn is a cell or a function, not {type(fn).__name__}")
+    name = getattr(fn, "__name__", type(fn).__name__)
+    strategy = Strategy(name, in_strategy, out_strategy, depth=depth)
+    cell = fn if hasattr(fn, "get_parameters") else getattr(fn, "__self__", None)
+    if parameter_plan is not None and not hasattr(cell, "get_parameters"):
+        raise TypeError(f"{strategy._what}: a parameter_plan is for a cell, and {name} is none")
+    check_parameters(strategy, parameter_plan, cell.get_parameters() if parameter_plan is not None else ())
+
+    def sharded(*inputs):
+        strategy.check_call(inputs)
+        return fn(*inputs)
+
+    sharded.__name__ = name
+    return sharded
+
+
+def shard_cell(self, in_strategy, out_strategy=None, parameter_plan=None):
+    """mindspore.shard of this cell."""
+    return _sharded(self, in_strategy, out_strategy, parameter_plan, depth=4)
+
+
+__getattr__ = _names.missing(__name__)

@@ -1,0 +1,242 @@
+"""MindSpore's interface to parallel training: one process and several give the same numbers, and what cannot
+be is an error at its line."""
+
+import json
+import re
+import signal
+
+import pytest
+from job import Job, run_alone
+
+SETUP = """
+import numpy as np
+import mindspore as ms
+from mindspore import Tensor, nn, ops, train
+from mindspore import dataset as ds
+from mindspore.communication import get_group_size, get_rank, init
+from mindspore.parallel.auto_parallel import AutoParallel
+from mindspore.parallel.nn import GradAccumulation, MicroBatchInterleaved, Pipeline, PipelineGradReducer
+
+ms.set_context(mode=ms.GRAPH_MODE)
+init()
+ms.set_seed(3)
+
+def rows(sharded=True, batch=8):
+    numbers = np.random.RandomState(0)
+    data = [(numbers.randn(6).astype(np.float32), np.int32(numbers.randint(3))) for _ in range(32)]
+    shards = dict(num_shards=get_group_size(), shard_id=get_rank()) if sharded else {}
+    dataset = ds.GeneratorDataset(data, ["x", "y"], shuffle=False, **shards)
+    return dataset.batch(batch // get_group_size() if sharded else batch)
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.relu, self.fc2 = nn.Dense(6, 8), nn.ReLU(), nn.Dense(8, 3)
+
+    def construct(self, x):
+        return self.fc2(self.relu(self.fc1(x)))
+
+def show(network):
+    for parameter in network.trainable_params():
+        print("sum", parameter.name, repr(float(np.abs(parameter.asnumpy().astype(np.float64)).sum())))
+"""
+
+
+def outputs(code, workers):
+    if workers == 1:
+        ended, text, _ = run_alone(SETUP + code)
+        assert ended == 0, text
+        return [text]
+    with Job(SETUP + code, workers) as job:
+        codes = [process.wait(120) for process in job.everybody()]
+        texts = [worker.output() for worker in job.workers]
+        assert codes == [0] * (workers + 1), texts[0]
+        return texts
+
+
+def sums(text):
+    found = {name: float(value) for name, value in re.findall(r"sum (\S+) (\S+)", text)}
+    assert found
+    return found
+
+
+MODEL = """
+net = AutoParallel(Net(), parallel_mode="semi_auto")
+net.hsdp(optimizer_level="level1", threshold=0)
+optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
+model = train.Model(net, nn.CrossEntropyLoss(), optimizer)
+model.train(2, rows())
+show(net)
+"""
+
+LOOP = """
+net, loss_fn = Net(), nn.CrossEntropyLoss()
+optimizer = nn.Adam(net.trainable_params(), 0.05)
+grad_fn = ms.value_and_grad(lambda x, y: loss_fn(net(x), y), None, net.trainable_params())
+
+@ms.jit
+def train_step(x, y):
+    loss, gradients = grad_fn(x, y)
+    optimizer(gradients)
+    return loss
+
+step = AutoParallel(train_step, parallel_mode="semi_auto")
+for epoch in range(2):
+    for x, y in rows():
+        step(x, y)
+show(net)
+"""
+
+CONTEXT = """
+ms.set_auto_parallel_context(
+    parallel_mode=ms.ParallelMode.SEMI_AUTO_PARALLEL, enable_parallel_optimizer=True, full_batch=True,
+    parallel_optimizer_config={"parallel_optimizer_threshold": 0, "optimizer_level": "level2"},
+)
+net = Net()
+optimizer = nn.Adam(net.trainable_params(), 0.05)
+train.Model(net, nn.CrossEntropyLoss(), optimizer).train(2, rows(sharded=False))
+show(net)
+"""
+
+ACCUMULATION = """
+net = GradAccumulation(nn.WithLossCell(Net(), nn.CrossEntropyLoss()), 4)
+net = AutoParallel(net, parallel_mode="semi_auto")
+optimizer = nn.SGD(net.trainable_params(), 0.05)
+train.Model(net, optimizer=optimizer).train(2, rows())
+show(net)
+"""
+
+
+@pytest.mark.parametrize(
+    "script", [MODEL, LOOP, CONTEXT, ACCUMULATION], ids=["model", "loop", "keys", "parts"]
+)
+def test_two_workers_train_as_one_does(script):
+    alone = sums(outputs(script, 1)[0])
+    for text in outputs(script, 2):
+        assert sums(text) == pytest.approx(alone, rel=1e-5)
+
+
+PIPELINE = """
+class Stages(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.relu, self.fc2 = nn.Dense(6, 8), nn.ReLU(), nn.Dense(8, 3)
+        BY_ATTRIBUTE
+
+    def construct(self, x):
+        return self.fc2(self.relu(self.fc1(x)))
+
+with_loss = nn.WithLossCell(Stages(), nn.CrossEntropyLoss())
+net = AutoParallel(Pipeline(with_loss, 4, stage_config=CONFIG), parallel_mode="semi_auto")
+net.pipeline(stages=2, scheduler="1f1b")
+optimizer = nn.SGD(net.trainable_params(), 0.05)
+model = train.Model(net, optimizer=optimizer)
+model.train(2, rows(sharded=False))
+for name, value in model.gather_parameters().items():
+    print("sum", name, repr(float(np.abs(value.asnumpy().astype(np.float64)).sum())))
+"""
+BY_ATTRIBUTE = PIPELINE.replace("BY_ATTRIBUTE", "self.fc1.pipeline_stage, self.fc2.pipeline_stage = 0, 1")
+BY_CONFIG = PIPELINE.replace("BY_ATTRIBUTE", "pass").replace(
+    "CONFIG", '{"_backbone.fc1": 0, "_backbone.fc2": 1}'
+)
+
+
+@pytest.mark.parametrize("script", [BY_ATTRIBUTE.replace("CONFIG", "None"), BY_CONFIG], ids=["cells", "dict"])
+def test_two_stages_train_as_one_process_does(script):
+    one_stage = script.replace("self.fc1.pipeline_stage, self.fc2.pipeline_stage = 0, 1", "pass")
+    one_stage = one_stage.replace('{"_backbone.fc1": 0, "_backbone.fc2": 1}', "None")
+    alone = sums(outputs(one_stage.replace("stages=2", "stages=1"), 1)[0])
+    for text in outputs(script, 2):
+        assert sums(text) == pytest.approx(alone, rel=1e-6)
+
+
+ERRORS = """
+from mindspore import Layout
+from mindspore.parallel import shard
+
+def told(what, call):
+    try:
+        call()
+        print(what, "nothing")
+    except (KeyError, NotImplementedError, TypeError, ValueError) as error:
+        print(what, type(error).__name__, error)
+
+x = Tensor(np.zeros((6, 8), np.float32))
+told("workers:", lambda: ops.MatMul().shard(((4, 1), (1, 2))))
+told("parts:", lambda: ops.MatMul().shard(((0, 1), (1, 2))))
+told("kind:", lambda: ops.MatMul().shard([(1, 1), (1, 1)]))
+told("summed:", lambda: ops.MatMul().shard(((1, 2), (1, 2))))
+told("shape:", lambda: ops.Add().shard(((2, 1), (2, 1)))(Tensor(np.zeros((3, 8), np.float32)), x))
+told("rank:", lambda: ops.ReLU().shard(((2,),))(x))
+told("layout:", lambda: ops.ReLU().shard((Layout((4, 2), ("dp", "mp"))("dp", "mp"),)))
+told("plan:", lambda: shard(Net(), ((2, 1),), parameter_plan={"fc3.weight": (2, 1)}))
+told("plan cut:", lambda: shard(Net(), ((2, 1),), parameter_plan={"fc2.weight": (2, 1)}))
+told("stages:", lambda: AutoParallel(Net()).pipeline(3))
+told("stage:", lambda: Pipeline(Net(), 4, stage_config={"fc9": 0}))
+told("level:", lambda: AutoParallel(Net()).hsdp(optimizer_level="level4"))
+told("mode:", lambda: AutoParallel(Net(), "automatic"))
+told("key:", lambda: ms.set_auto_parallel_context(pipeline_config={"pipeline_steps": 1}))
+told("right:", lambda: print(shard(ops.ReLU(), ((2, 1),))(x).shape))
+"""
+
+
+def test_what_cannot_be_is_an_error_at_its_line():
+    text = outputs(ERRORS, 2)[0]
+    assert re.search(
+        r"workers: ValueError MatMul \(shard at .*\): in_strategy\[0\] is \(4, 1\), .* this job has 2", text
+    )
+    assert re.search(r"parts: ValueError .*1 part or more", text)
+    assert re.search(r"kind: TypeError", text)
+    assert re.search(r"summed: ValueError .*cut into 2 parts by \(1, 2\) and into 1 by \(1, 2\)", text)
+    assert re.search(r"shape: ValueError .*input 0 is \(3, 8\), whose dimension 0 .* one of 1, 3", text)
+    assert re.search(r"rank: ValueError .*of 2 dimensions, and its strategy \(2,\) has 1", text)
+    assert re.search(r"layout: ValueError .*takes 8 workers; this job has 2", text)
+    assert re.search(r"plan: ValueError .*names 'fc3.weight'; the parameters are fc1.weight", text)
+    assert re.search(r"plan cut: ValueError .*parameter 'fc2.weight' is \(3, 8\)", text)
+    assert re.search(r"stages: ValueError .*3 stages cannot share 2 workers equally", text)
+    assert re.search(r"stage: KeyError .*names 'fc9'; the cells are fc1, relu, fc2", text)
+    assert re.search(r"level: ValueError .*level1, level2, level3", text)
+    assert re.search(r"mode: ValueError", text)
+    assert re.search(r"key: ValueError", text)
+    assert "right: nothing" in text
+    assert len(re.findall(r"shard\(\) has no effect yet", text)) == 1
+
+
+EXIT = """
+ms.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+net = Net()
+optimizer = nn.Adam(net.trainable_params(), 0.05)
+
+class Told(train.Callback):
+    def on_train_step_end(self, run_context):
+        print("step", run_context.original_args().cur_step_num, flush=True)
+
+callbacks = [Told(), train.OnRequestExit(save_mindir=False, directory=FOLDER, config_file=FILE)]
+train.Model(net, nn.CrossEntropyLoss(), optimizer).train(EPOCHS, rows(), callbacks)
+print("ended", int(optimizer.global_step.asnumpy()[0]))
+"""
+
+
+def exit_script(folder, epochs):
+    text = EXIT.replace("FOLDER", repr(str(folder))).replace("FILE", repr(str(folder / "exit.json")))
+    return SETUP + text.replace("EPOCHS", str(epochs))
+
+
+@pytest.mark.parametrize("asked_by", ["signal", "file"])
+def test_a_request_to_exit_ends_all_workers_behind_one_step_with_what_they_have(tmp_path, asked_by):
+    (tmp_path / "exit.json").write_text('{"GracefulExit": 0}')
+    with Job(exit_script(tmp_path, 100000), 2) as job:
+        for worker in job.workers:
+            worker.wait_for_line("step 3$")
+        if asked_by == "signal":
+            job.workers[1].signal(signal.SIGTERM)
+        else:
+            (tmp_path / "exit.json").write_text(json.dumps({"GracefulExit": 1}))
+        assert [process.wait() for process in job.everybody()] == [0, 0, 0]
+        ends = [int(re.search(r"ended (\d+)", worker.output())[1]) for worker in job.workers]
+    assert ends[0] == ends[1] >= 3
+    (tmp_path / "exit.json").unlink()
+    with Job(exit_script(tmp_path, 1), 2) as job:
+        assert [process.wait() for process in job.everybody()] == [0, 0, 0]
+        for worker in job.workers:
+            assert int(re.search(r"ended (\d+)", worker.output())[1]) == ends[0] + 4
