@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -187,12 +188,21 @@ std::vector<Tensor> batch_of(const Settings& settings) {
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-void print_times(const graph::StepTimes& times, int steps) {
-  std::map<std::string, double> by_kind;
-  for (const graph::StepTime& time : times) by_kind[time.what] += seconds(time.total) * 1e3 / steps;
-  for (const auto& [what, milliseconds] : by_kind)
-    fmt::print(stderr, "{:>10.3f} ms  {}\n", milliseconds, what);
-}
+// Time of each kind of step.
+class KindTimes : public graph::RunObserver {
+ public:
+  void ran(const Step&, TimePoint begin, TimePoint end,
+           const std::function<std::string()>& describe) override {
+    seconds_[describe()] += seconds(end - begin);
+  }
+  void print(int steps) const {
+    for (const auto& [what, taken] : seconds_)
+      fmt::print(stderr, "{:>10.3f} ms  {}\n", taken * 1e3 / steps, what);
+  }
+
+ private:
+  std::map<std::string, double> seconds_;
+};
 
 // A net that learns one batch, alone or together with the other workers.
 template <class Net>
@@ -207,10 +217,11 @@ class Training {
         inputs_(batch_of(settings)) {}
 
   // How long the next step takes.
-  double step(graph::StepTimes* times = nullptr) {
+  double step(graph::RunObserver* observer = nullptr) {
     const TimePoint begin = real_clock().now();
-    const auto outputs = step_.call(
-        inputs_, {}, {.seed = 1, .communicator = workers_, .threads = settings_.threads, .times = times});
+    const auto outputs =
+        step_.call(inputs_, {},
+                   {.seed = 1, .communicator = workers_, .threads = settings_.threads, .observer = observer});
     if (!outputs) benchmarks::die(outputs.error());
     const double taken = seconds(real_clock().now() - begin);
     losses_.push_back(static_cast<double>((*outputs)[0].template data<float>()[0]));
@@ -238,7 +249,7 @@ int warm_steps(const Settings& settings) { return settings.net == "lenet" ? 50 :
 template <class Net>
 int measure(const Settings& settings, Communicator* workers) {
   Training<Net> training(settings, workers);
-  graph::StepTimes times;
+  KindTimes times;
   std::vector<double> taken;
   for (int i = 0; i < warm_steps(settings); ++i) training.step();
   for (int i = 0; i < settings.steps; ++i) taken.push_back(training.step(settings.times ? &times : nullptr));
@@ -246,7 +257,7 @@ int measure(const Settings& settings, Communicator* workers) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   if (settings.plan) fmt::print(stderr, "{}", training.function().plan()->to_string());
-  if (settings.times) print_times(times, settings.steps);
+  if (settings.times) times.print(settings.steps);
   fmt::print(
       "{{\"seconds\": [{}], \"compile_seconds\": {}, \"peak_bytes\": {}, \"losses\": [{}, {}], \"right\": "
       "{}}}\n",

@@ -14,6 +14,7 @@
 #include "muster/graph/graph.h"
 #include "muster/graph/plan.h"
 #include "muster/tensor/kernels.h"
+#include "step_times.h"
 
 namespace muster::graph {
 namespace {
@@ -484,14 +485,16 @@ TEST(ParameterFormats, AreNotThoseOfParametersThatSomethingElseWrites) {
     ASSERT_NEAR(weight->storage().data<float>()[i], half.tensor().data<float>()[i], 0.2F);
 }
 
-TEST(StepTimes, AddUpOverRuns) {
+TEST(RunObserver, IsToldOfEachStepOfEachRun) {
   const auto function = block_gradients(true);
-  StepTimes times;
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(function->call(inputs_of<float>(), {}, {.times = &times}));
-  ASSERT_FALSE(times.empty());
-  EXPECT_THAT(times[0].what, HasSubstr("["));
+  StepTimes once, times;
+  ASSERT_TRUE(function->call(inputs_of<float>(), {}, {.observer = &once}));
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(function->call(inputs_of<float>(), {}, {.observer = &times}));
+  ASSERT_FALSE(once.all.empty());
+  EXPECT_EQ(times.all.size(), 2 * once.all.size());
+  EXPECT_THAT(times.all[0].what, HasSubstr("["));
   std::chrono::nanoseconds total{};
-  for (const StepTime& time : times) total += time.total;
+  for (const StepTime& time : times.all) total += time.taken;
   EXPECT_GT(total.count(), 0);
 }
 

@@ -15,6 +15,7 @@
 #include "muster/graph/graph.h"
 #include "muster/graph/kernel.h"
 #include "muster/graph/plan.h"
+#include "step_times.h"
 #include "tests/unit/base/mirror_group.h"
 
 namespace muster::graph {
@@ -365,12 +366,12 @@ TEST(Explanation, CountsTheMemoryOfBuckets) {
   EXPECT_THAT(to_string(explanation), HasSubstr("buckets 128"));
 }
 
-TEST(StepTimes, CountWhatIsWaitedForACall) {
+TEST(RunObserver, IsToldWhatIsWaitedForACall) {
   MirrorGroup pair;
   Steps steps;
   StepTimes times;
-  ASSERT_TRUE(steps.plan->run(steps.inputs, {.communicator = &pair, .times = &times}));
-  EXPECT_EQ(std::count_if(times.begin(), times.end(),
+  ASSERT_TRUE(steps.plan->run(steps.inputs, {.communicator = &pair, .observer = &times}));
+  EXPECT_EQ(std::count_if(times.all.begin(), times.all.end(),
                           [](const StepTime& time) { return time.what == "all_reduce [reference]"; }),
             2);
 }
