@@ -1,6 +1,9 @@
+#include <algorithm>
+
 #include "muster/graph/ops/image.h"
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/primitive.h"
+#include "muster/graph/ops/rules.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -55,13 +58,119 @@ Types infer_relu_grad(const Signature& signature) {
   return infer_grad(signature);
 }
 
+// ---- Gradients by values ----------------------------------------------------------------------------------
+
+// One value for each channel, against the pixels: (1, C, 1, 1).
+class Channels {
+ public:
+  explicit Channels(const Value& x) : spread_(x.shape().rank(), 1) {
+    const Shape& shape = x.shape();
+    spread_[1] = shape[1];
+    count_ = static_cast<double>(shape.elements()) / static_cast<double>(shape[1]);
+    for (std::size_t axis = 0; axis < shape.rank(); ++axis)
+      if (axis != 1) folded_.push_back(static_cast<std::int64_t>(axis));
+  }
+
+  double count() const { return count_; }  // elements of one channel
+  Value spread(const Value& channel) const { return apply("reshape", {channel}, {{"shape", spread_}}); }
+  Value sum(const Value& x) const { return apply("reduce_sum", {x}, {{"axes", folded_}}); }
+  Value mean(const Value& x) const { return times(spread(sum(x)), 1 / count_); }
+
+ private:
+  double count_ = 1;
+  std::vector<std::int64_t> spread_, folded_;
+};
+
+Value cast_to(const Value& x, DType dtype) {
+  return x.dtype() == dtype ? x : apply("cast", {x}, {{"dtype", dtype}});
+}
+
+void add_to(Value& sum, const Value& part) { sum = sum.defined() ? plus(sum, part) : part; }
+
+// What the gradients of the batch's statistics give x: the mean changes by 1 / n, the variance by
+// 2 (x - mean) / n. Outside of training they are the moving ones, and count as constants.
+Value through_statistics(const GradientQuery& query) {
+  Value dx;
+  if (!query.attributes.get("training", false)) return dx;
+  const Value& dmean = query.output_gradients[1];
+  const Value& dvariance = query.output_gradients[2];
+  const Channels channels(query.inputs[0]);
+  if (dvariance.defined()) {
+    const Value x = cast_to(query.inputs[0], dvariance.dtype());
+    const Value away = minus(x, channels.spread(query.outputs[1]));
+    dx = times(away, channels.spread(times(dvariance, 2 / channels.count())));
+  }
+  if (dmean.defined())
+    add_to(dx, apply("broadcast_to", {channels.spread(times(dmean, 1 / channels.count()))},
+                     {{"shape", query.inputs[0].shape().sizes()}}));
+  return dx.defined() ? cast_to(dx, query.inputs[0].dtype()) : dx;
+}
+
 std::vector<Value> gradient(const GradientQuery& query) {
-  const Value& dy = query.output_gradients[0];
-  if (query.output_gradients[1].defined() || query.output_gradients[2].defined())
-    throw Exception(Code::not_provided, "the gradient cannot pass through batch_norm's statistics");
-  const std::vector<Value> inputs{query.inputs[0], dy, query.inputs[1], query.outputs[1], query.outputs[2]};
-  const Values made = apply_all("batch_norm_grad", inputs, query.attributes);
-  return {made[0], made[1], made[2], Value(), Value()};
+  std::vector<Value> made(5);
+  if (const Value& dy = query.output_gradients[0]; dy.defined()) {
+    const std::vector<Value> inputs{query.inputs[0], dy, query.inputs[1], query.outputs[1], query.outputs[2]};
+    const Values parts = apply_all("batch_norm_grad", inputs, query.attributes);
+    std::copy(parts.begin(), parts.end(), made.begin());
+  }
+  if (const Value more = through_statistics(query); more.defined()) add_to(made[0], more);
+  return made;
+}
+
+// With rstd = 1 / sqrt(variance + eps) and n = (x - mean) rstd, batch_norm_grad gives
+//   dx = gamma rstd p(dy), dgamma = sum(dy n), dbeta = sum(dy),
+// where p(v) = v - mean(v) - n mean(v n) in training, and v outside of it. For their gradients g, h and b,
+// what flows back is
+//   to dy: gamma rstd p(g) + h n + b; to gamma: rstd sum(g p(dy));
+//   to n: q = h dy, in training less gamma rstd (g mean(dy n) + dy mean(g n));
+//   to x and mean through n: q rstd and its sum's negative; to rstd: sum(q (x - mean)) + gamma sum(g p(dy)).
+std::vector<Value> gradient_of_grad(const GradientQuery& query) {
+  const DType dtype = query.inputs[2].dtype();
+  const Value x = cast_to(query.inputs[0], dtype), dy = cast_to(query.inputs[1], dtype);
+  const Value& gamma = query.inputs[2];
+  const Value& h = query.output_gradients[1];
+  const Value& b = query.output_gradients[2];
+  const bool training = query.attributes.get("training", false);
+  const Channels channels(x);
+  const Value& variance = query.inputs[4];
+  const Value rstd =
+      apply("rsqrt", {plus(variance, scalar_like(variance, query.attributes.get("eps", 1e-5)))});
+  const Value wide_rstd = channels.spread(rstd);
+  const Value away = minus(x, channels.spread(query.inputs[3]));
+  const Value n = times(away, wide_rstd);
+
+  Value to_x, to_dy, to_gamma, to_mean, to_rstd, q;
+  if (h.defined()) {
+    const Value wide = channels.spread(h);
+    q = times(wide, dy);
+    to_dy = times(wide, n);
+  }
+  if (b.defined()) add_to(to_dy, apply("broadcast_to", {channels.spread(b)}, {{"shape", x.shape().sizes()}}));
+  if (query.output_gradients[0].defined()) {
+    const Value g = cast_to(query.output_gradients[0], dtype);
+    const Value scale = channels.spread(times(gamma, rstd));
+    Value of_g = g, of_dy = dy;
+    if (training) {
+      const Value g_along = channels.mean(times(g, n)), dy_along = channels.mean(times(dy, n));
+      of_g = minus(minus(g, channels.mean(g)), times(n, g_along));
+      of_dy = minus(minus(dy, channels.mean(dy)), times(n, dy_along));
+      add_to(q, negated(times(scale, plus(times(g, dy_along), times(dy, g_along)))));
+    }
+    add_to(to_dy, times(scale, of_g));
+    const Value product = channels.sum(times(g, of_dy));
+    to_gamma = times(rstd, product);
+    to_rstd = times(gamma, product);
+  }
+  if (q.defined()) {
+    to_x = times(q, wide_rstd);
+    to_mean = negated(channels.sum(to_x));
+    add_to(to_rstd, channels.sum(times(q, away)));
+    to_x = cast_to(to_x, query.inputs[0].dtype());
+  }
+  if (to_dy.defined()) to_dy = cast_to(to_dy, query.inputs[1].dtype());
+  Value to_variance;
+  if (to_rstd.defined()) to_variance = times(times(to_rstd, times(rstd, apply("square", {rstd}))), -0.5);
+  return {to_x, to_dy, to_gamma, to_mean, to_variance};
 }
 
 BatchNormSize size_of(const Signature& signature) {
@@ -162,11 +271,12 @@ const Op& batch_norm_grad_op() {
       .name = "batch_norm_grad",
       .documentation =
           "The gradients of batch_norm's x, gamma and beta from x, dy, gamma and the mean and variance that "
-          "batch_norm used; with training they depend on x.",
+          "batch_norm used; with training dx counts what they change with x.",
       .inputs_min = 5,
       .inputs_max = 5,
       .outputs = 3,
       .infer = infer_grad,
+      .gradient = gradient_of_grad,
       .kernels = {batch_blocked_kernel<make<Direction::grad_input, false>, comes_batch_blocked<0>>(),
                   primitive_kernel<make<Direction::grad_input, false>>(),
                   reference<float>(prepare, run_grad<float, false>),

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "muster/graph/ops/primitive.h"
+#include "muster/graph/ops/rules.h"
 #include "muster/graph/ops/window.h"
 #include "muster/tensor/tensor.h"
 
@@ -151,6 +152,37 @@ template <class Names>
 std::vector<Value> gradient_avg(const GradientQuery& query) {
   return {apply(Names::backward, {query.output_gradients[0]}, backward_attributes(query))};
 }
+// Where the greatest pixels lie in their images (H, W) as one row of pixels: int32 like the positions.
+Value pixels_of(const Value& positions, const Pool2dSize& size) {
+  const Value in_window = apply("cast", {positions}, {{"dtype", DType::int32}});
+  const Value width = scalar_like(in_window, static_cast<double>(size.kernel_width));
+  const Value row = apply("floor_div", {in_window, width});
+  const Value column = minus(in_window, times(row, width));
+  const auto starts = [](std::int64_t windows, std::int64_t stride, std::int64_t before, bool is_row) {
+    Tensor made(DType::int32, is_row ? Shape{windows, 1} : Shape{windows});
+    for (std::int64_t i = 0; i < windows; ++i)
+      made.data<std::int32_t>()[i] = static_cast<std::int32_t>(i * stride - before);
+    return Value(made);
+  };
+  const Value y = plus(row, starts(size.out_height, size.stride_height, size.pad_top, true));
+  const Value x = plus(column, starts(size.out_width, size.stride_width, size.pad_left, false));
+  return plus(times(y, static_cast<double>(size.in_width)), x);
+}
+
+// What flows back to dy is what flows to the pixel that it came from.
+std::vector<Value> gradient_max_grad(const GradientQuery& query) {
+  const Value& flow = query.output_gradients[0];
+  const Pool2dSize size = *size_of("max_pool2d_grad", flow.shape(), query.attributes);
+  const auto by_image = [&size](const Value& value, std::int64_t pixels) {
+    return apply("reshape", {value},
+                 {{"shape", std::vector<std::int64_t>{size.batch, size.channels, pixels}}});
+  };
+  const Value index = by_image(pixels_of(query.inputs[1], size), size.out_height * size.out_width);
+  const Value picked = apply("gather_elements", {by_image(flow, size.in_height * size.in_width), index},
+                             {{"axis", std::int64_t{2}}});
+  return {apply("reshape", {picked}, {{"shape", query.inputs[0].shape().sizes()}}), Value()};
+}
+
 // The gradient of a linear map's gradient is the map.
 template <class Names>
 std::vector<Value> gradient_avg_grad(const GradientQuery& query) {
@@ -322,6 +354,7 @@ const Op& max_pool2d_grad_op() {
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer_max_grad,
+      .gradient = gradient_max_grad,
       .kernels = {batch_blocked_kernel<make_max_grad, comes_batch_blocked<1>>(),
                   primitive_kernel<make_max_grad>(), max_grad_kernel<float, std::uint8_t>(),
                   max_grad_kernel<float, std::int32_t>(), max_grad_kernel<double, std::uint8_t>(),

@@ -1,0 +1,92 @@
+"""Gradients of gradients through layers whose gradients are fused."""
+
+import mindspore
+import numpy
+import pytest
+from mindspore import Tensor, nn, ops
+
+MODES = pytest.mark.parametrize("mode", [mindspore.GRAPH_MODE, mindspore.PYNATIVE_MODE])
+
+
+def numbers(*sizes, seed=0):
+    return Tensor(numpy.random.RandomState(seed).randn(*sizes).astype(numpy.float32))
+
+
+def normalized_by_hand(x, gamma, beta):
+    """BatchNorm in training, of ops that have gradients of any order."""
+    axes = (0, 2, 3)
+    away = x - x.mean(axes, keep_dims=True)
+    variance = ops.square(away).mean(axes, keep_dims=True)
+    return away * ops.rsqrt(variance + 1e-5) * gamma.reshape(1, -1, 1, 1) + beta.reshape(1, -1, 1, 1)
+
+
+def penalty_of(layer, x, *weights):
+    """A gradient penalty: how steep a bent function of the layer is at x."""
+
+    def steep(x, *weights):
+        gradient = mindspore.grad(lambda x: (layer(x, *weights) ** 3).sum())(x)
+        return (ops.sqrt(ops.square(gradient).sum((1, 2, 3)) + 1e-6) - 1).pow(2).mean()
+
+    return mindspore.value_and_grad(steep, tuple(range(1 + len(weights))))(x, *weights)
+
+
+def require_near(found, wanted):
+    greatest = max(numpy.abs(each.asnumpy()).max() for each in wanted)
+    for each, by_hand in zip(found, wanted, strict=True):
+        assert numpy.abs(each.asnumpy() - by_hand.asnumpy()).max() <= 1e-5 * greatest
+
+
+@MODES
+def test_a_gradient_penalty_passes_through_batch_norm(mode):
+    mindspore.set_context(mode=mode)
+    x, gamma, beta = numbers(3, 2, 4, 4), numbers(2, seed=1), numbers(2, seed=2)
+    net = nn.BatchNorm2d(2)
+    net.set_train()
+
+    def fused(x, gamma, beta):
+        zero, one = Tensor([0.0, 0.0]), Tensor([1.0, 1.0])
+        return ops.batch_norm(x, zero, one, gamma, beta, training=True, eps=1e-5)
+
+    loss, gradients = penalty_of(fused, x, gamma, beta)
+    wanted, by_hand = penalty_of(normalized_by_hand, x, gamma, beta)
+    require_near([loss, *gradients], [wanted, *by_hand])
+    loss, gradients = penalty_of(net, x)  # gamma is 1, beta 0
+    wanted, by_hand = penalty_of(normalized_by_hand, x, Tensor([1.0, 1.0]), Tensor([0.0, 0.0]))
+    require_near([loss, gradients[0]], [wanted, by_hand[0]])
+
+
+@MODES
+@pytest.mark.parametrize(("kernel", "stride"), [(2, 2), (3, 1), (3, 2)])
+def test_a_gradient_penalty_passes_through_max_pooling(mode, kernel, stride):
+    mindspore.set_context(mode=mode)
+    x = numbers(2, 3, 6, 6)
+    pooling = nn.MaxPool2d(kernel, stride)
+
+    def by_hand(x):
+        windows = [
+            x[:, :, i : i + 6 - kernel + 1 : stride, j : j + 6 - kernel + 1 : stride]
+            for i in range(kernel)
+            for j in range(kernel)
+        ]
+        return ops.amax(ops.stack(windows), 0)
+
+    loss, gradients = penalty_of(pooling, x)
+    wanted, expected = penalty_of(by_hand, x)
+    require_near([loss, gradients[0]], [wanted, expected[0]])
+
+
+@MODES
+def test_third_derivatives_pass_through_batch_norm(mode):
+    mindspore.set_context(mode=mode)
+    x = numbers(3, 2, 1, 2)
+    net = nn.BatchNorm2d(2)
+    net.set_train()
+
+    def third(layer):
+        first = mindspore.grad(lambda x: (layer(x) ** 3).sum())
+        second = mindspore.grad(lambda x: (first(x) * ops.sin(x)).sum())
+        return mindspore.grad(lambda x: (second(x) * ops.cos(x)).sum())(x)
+
+    require_near(
+        [third(net)], [third(lambda x: normalized_by_hand(x, Tensor([1.0, 1.0]), Tensor([0.0, 0.0])))]
+    )
