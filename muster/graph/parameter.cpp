@@ -76,9 +76,8 @@ void run_reorder(const PrimitivePtr& primitive, std::byte* from, std::byte* to, 
 const Tensor& Parameter::materialize(std::uint64_t seed) {
   MUSTER_CHECK(absence() == nullptr, "a parameter was read that another worker has");
   if (!materialized()) {
-    Tensor made(type_.dtype, type_.shape);
-    const std::string stream = namesake_ == 0 ? name_ : fmt::format("{} {}", name_, namesake_);
-    initializer_(made, RandomStream(seed, hash_text(stream)));
+    Tensor made = served_rows_ ? Tensor::zeros(type_.dtype, type_.shape) : Tensor(type_.dtype, type_.shape);
+    if (!served_rows_) initializer_(made, RandomStream(seed, hash_text(stream_name())));
     plain_ = std::move(made);
   }
   return storage();
@@ -97,6 +96,12 @@ const Tensor& Parameter::storage() const {
 std::uint64_t parameter_writes() { return process_state().parameter_writes.load(std::memory_order_relaxed); }
 
 const Tensor& Parameter::writable(std::uint64_t seed) {
+  if (served_rows_)
+    throw Exception(
+        Code::not_provided,
+        fmt::format("table '{}' lives on parameter servers, which update it by SGD, Momentum, Adagrad, "
+                    "Adam or FTRL: nothing else can write to it",
+                    name_));
   count_write();
   materialize(seed);
   formatted_.reset();
@@ -126,8 +131,25 @@ void Parameter::copy_to(std::byte* to, std::uint64_t seed, int threads) {
     kernels::copy_bytes(plain_.bytes(), to, plain_.size_bytes(), threads);
 }
 
+std::string Parameter::stream_name() const {
+  return namesake_ == 0 ? name_ : fmt::format("{} {}", name_, namesake_);
+}
+
+void Parameter::leave_to_servers() {
+  MUSTER_CHECK(is_table_ && !served_rows_ && type_.shape.rank() == 2, "only a table goes to servers, once");
+  served_rows_ = {.shape = type_.shape, .values = materialized() ? storage().clone() : Tensor()};
+  type_.shape = Shape{1, type_.shape[1]};
+  plain_ = Tensor();
+  formatted_.reset();
+  version_ = next_version();
+}
+
 Result<> Parameter::set(const Tensor& values) {
   const TensorType given{values.dtype(), values.shape()};
+  if (served_rows_ && given == TensorType{type_.dtype, served_rows_->shape}) {
+    served_rows_->values = values.clone();
+    return {};
+  }
   if (given != type_)
     return fail(Code::invalid_argument, fmt::format("parameter '{}' is {}, the values are {}", name_,
                                                     to_string(type_), to_string(given)));

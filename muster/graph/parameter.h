@@ -46,6 +46,10 @@ class Parameter {
   std::uint64_t version() const { return version_; }
 
   Origin origin() const { return origin_; }
+  // How it begins; null where it was made with values.
+  const Initializer& initializer() const { return initializer_; }
+  // Decides its random numbers: its name, and its number among namesakes.
+  std::string stream_name() const;
   bool materialized() const { return plain_.defined() || formatted_ != nullptr; }
   // Makes the storage from (seed, name) if there is none yet. To be read. Not of what is absent.
   const Tensor& materialize(std::uint64_t seed);
@@ -77,6 +81,20 @@ class Parameter {
   bool is_statistic() const { return is_statistic_; }
   void mark_statistic() { is_statistic_ = true; }
 
+  // An embedding, of which single rows are read: (rows, width).
+  bool is_table() const { return is_table_; }
+  void mark_table() { is_table_ = true; }
+  // What a worker knows of a table on parameter servers: `values` are what it begins with where no formula
+  // says that, else undefined.
+  struct ServedRows {
+    Shape shape;  // rows 0: any 64-bit ids
+    Tensor values;
+  };
+  const std::optional<ServedRows>& served_rows() const { return served_rows_; }
+  // Of a table: from here on it is one row of zeros, which stands for the rows that are on servers, and set()
+  // takes all of them.
+  void leave_to_servers();
+
   // For plans: the elements in another order, made like the storage, to be read or also written. The address
   // holds until the parameter is asked for another order or is set.
   std::byte* in_format(const ParameterFormatPtr& format, std::uint64_t seed, bool to_write);
@@ -88,6 +106,8 @@ class Parameter {
   Initializer initializer_;
   bool requires_grad_;
   bool is_statistic_ = false;
+  bool is_table_ = false;
+  std::optional<ServedRows> served_rows_;
   std::uint64_t version_;
   Origin origin_ = Origin::initialised;
   // Of these two at least one is there once materialized; both when equal.

@@ -51,11 +51,6 @@ inline ThreadState& thread_state() {
   return this_thread_state != nullptr ? *this_thread_state : make_thread_state();
 }
 
-struct Served {
-  ParameterPtr parameter;
-  std::optional<UpdateRule> rule = {};
-};
-
 // The hooks are set before computing; the counters are for any thread.
 struct ProcessState {
   ContextProvider context_provider = nullptr;
@@ -71,8 +66,8 @@ struct ProcessState {
   std::unordered_map<std::string, std::uint32_t> namesakes;  // how many parameters had a name so far
   std::mutex host_functions_mutex;
   std::deque<HostFunction> host_functions;  // by number; kernels keep references
-  std::vector<Served> served;               // by number
-  ServedUpdater served_updater = nullptr;   // of `train`
+  std::deque<ServedParameter> served;       // by number
+  ServedCalls served_calls = {};            // of `train`
   std::once_flag has_warned_of_copies;      // of gradients, where workers of a host share no memory
 };
 ProcessState& process_state();

@@ -25,8 +25,8 @@ Initializer with_zero_row(Initializer fill, std::int64_t row) {
 }  // namespace
 
 Embedding::Embedding(std::int64_t vocab_size, std::int64_t embedding_size, EmbeddingOptions options)
-    : Cell("Embedding") {
-  require_count("Embedding", "vocab_size", vocab_size).value();
+    : Cell("Embedding"), out_of_range_(options.out_of_range) {
+  if (!options.is_table || vocab_size != 0) require_count("Embedding", "vocab_size", vocab_size).value();
   require_count("Embedding", "embedding_size", embedding_size).value();
   if (options.padding_idx && (*options.padding_idx < 0 || *options.padding_idx >= vocab_size))
     refuse_argument("Embedding", "padding_idx", fmt::format("in [0, {})", vocab_size), *options.padding_idx)
@@ -35,16 +35,18 @@ Embedding::Embedding(std::int64_t vocab_size, std::int64_t embedding_size, Embed
   if (options.padding_idx) fill = with_zero_row(std::move(fill), *options.padding_idx);
   table_ = std::make_shared<graph::Parameter>(
       "embedding_table", graph::TensorType{DType::float32, {vocab_size, embedding_size}}, std::move(fill));
+  if (options.is_table) table_->mark_table();
   keep_param("embedding_table", table_);
 }
 
 Values Embedding::construct(std::span<const Value> inputs) {
   require_inputs(*this, inputs, 1, "one tensor of numbers");
-  return graph::apply("gather", {table_, inputs[0]}, {{"axis", std::int64_t{0}}});
+  return graph::look_up(table_, inputs[0], out_of_range_);
 }
 
 std::string Embedding::settings() const {
-  return CellText().add(table_->shape()[0]).add(table_->shape()[1]).take();
+  const Shape& shape = table_->served_rows() ? table_->served_rows()->shape : table_->shape();
+  return CellText().add(shape[0]).add(shape[1]).take();
 }
 
 }  // namespace muster::nn

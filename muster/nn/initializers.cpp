@@ -110,15 +110,23 @@ void make_orthonormal(std::vector<double>& matrix, std::size_t rows, std::size_t
 
 }  // namespace
 
-Initializer constant(double value) {
-  return
-      [value](const Tensor& out, const RandomStream&) { write(out, [&](std::uint64_t) { return value; }); };
+void ElementFormula::operator()(const Tensor& out, const RandomStream& stream) const {
+  switch (kind) {
+    case Kind::constant:
+      return write(out, [&](std::uint64_t) { return mean; });
+    case Kind::normal:
+      return write_normal(out, stream, scale, mean);
+    case Kind::uniform:
+      return write_uniform(out, stream, scale);
+  }
 }
+
+Initializer constant(double value) { return ElementFormula{.mean = value}; }
 Initializer zeros() { return constant(0); }
 Initializer ones() { return constant(1); }
 
 Initializer normal(double sigma, double mean) {
-  return [=](const Tensor& out, const RandomStream& stream) { write_normal(out, stream, sigma, mean); };
+  return ElementFormula{.kind = ElementFormula::Kind::normal, .scale = sigma, .mean = mean};
 }
 
 Initializer truncated_normal(TruncatedNormalOptions options) {
@@ -132,7 +140,7 @@ Initializer truncated_normal(TruncatedNormalOptions options) {
 }
 
 Initializer uniform(double scale) {
-  return [=](const Tensor& out, const RandomStream& stream) { write_uniform(out, stream, scale); };
+  return ElementFormula{.kind = ElementFormula::Kind::uniform, .scale = scale};
 }
 
 Initializer xavier_uniform(double gain) {

@@ -13,6 +13,16 @@ namespace muster::nn {
 
 using graph::Initializer;
 
+// What constant(), normal() and uniform() are: each element is a function of its place alone, so that
+// parameter servers can make single rows (Initializer::target gives it).
+struct ElementFormula {
+  enum class Kind { constant, normal, uniform };
+  Kind kind = Kind::constant;
+  double scale = 0;
+  double mean = 0;
+
+  void operator()(const Tensor& out, const RandomStream& stream) const;
+};
 Initializer zeros();
 Initializer ones();
 Initializer constant(double value);

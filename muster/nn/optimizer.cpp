@@ -65,22 +65,22 @@ Result<> check_decay(std::string_view owner, const WeightDecay& decay) {
 // The part of a step that parameter servers make.
 class ServedStep {
  public:
-  void add(const ParameterPtr& parameter, const Value& gradient, const Value& rate) {
-    if (!graph::served_number(*parameter)) return;
+  void add(const Optimizer& optimizer, const ParameterPtr& parameter, const Value& gradient,
+           const Value& rate) {
+    const auto number = graph::served_number(*parameter);
+    if (!number) return;
+    const auto& rule = graph::served_parameter(*number).rule;
+    if (!rule || rule->optimizer != optimizer.class_name())
+      throw Exception(Code::not_provided,
+                      fmt::format("{} has no rule for parameter '{}', which lives on parameter servers: "
+                                  "choose SGD, Momentum, Adagrad, Adam or FTRL, or leave out "
+                                  "set_param_ps for it",
+                                  optimizer.class_name(), parameter->name()));
     parameters_.push_back(parameter);
     gradients_.push_back(gradient);
     rates_.push_back(rate);
   }
   void make(const Optimizer& optimizer) const {
-    for (const ParameterPtr& parameter : parameters_) {
-      const auto rule = graph::served_parameter(*graph::served_number(*parameter)).rule;
-      if (!rule || rule->optimizer != optimizer.class_name())
-        throw Exception(Code::not_provided,
-                        fmt::format("{} has no rule for parameter '{}', which lives on parameter servers: "
-                                    "choose SGD, Momentum, Adagrad, Adam or FTRL, or leave out "
-                                    "set_param_ps for it",
-                                    optimizer.class_name(), parameter->name()));
-    }
     if (!parameters_.empty()) graph::update_served(optimizer.global_step(), parameters_, gradients_, rates_);
   }
 
@@ -311,6 +311,17 @@ Optimizer::Update Optimizer::prepare(std::size_t index, const Value& gradient, b
   return made;
 }
 
+Optimizer::Update Optimizer::update_of_table(std::size_t index) const {
+  const Rule& rule = rules_[index];
+  if (rule.decay.cell() != nullptr || rule.centralizes)
+    throw Exception(
+        Code::not_provided,
+        fmt::format("{}: table '{}' lives on parameter servers: its weight decay is one number, and "
+                    "its gradients are not centralized",
+                    class_name(), updated_[index]->name()));
+  return {.gradient = {}, .learning_rate = {}, .weight_decay = rule.decay.decay(), .loss_scale = loss_scale_};
+}
+
 Values Optimizer::run(std::span<const Value> gradients, bool are_prepared) {
   require_gradients(gradients);
   std::vector<Value> rates;
@@ -320,7 +331,7 @@ Values Optimizer::run(std::span<const Value> gradients, bool are_prepared) {
     Update made = prepare(i, gradients[i], are_prepared);
     made.learning_rate = rates[rules_[i].rate];
     update(i, made);
-    served.add(updated_[i], made.gradient, made.learning_rate);
+    served.add(*this, updated_[i], made.gradient, made.learning_rate);
   }
   served.make(*this);
   count_step();

@@ -160,6 +160,9 @@ class Optimizer : public Cell {
 
   // A parameter like each updated one, named "<prefix>.<name>".
   std::vector<ParameterPtr> make_state(std::string_view prefix, double initial_value, bool scalar = false);
+  // Of a table on parameter servers: what of an update is known before any gradient. Throws where its rows
+  // cannot be updated so.
+  Update update_of_table(std::size_t index) const;
   // An Exception unless there is one gradient for each updated parameter.
   void require_gradients(std::span<const Value> gradients) const;
 

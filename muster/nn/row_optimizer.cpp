@@ -28,6 +28,8 @@ RowOptimizer::RowOptimizer(const graph::Op& row, const ParameterGroups& paramete
       arguments_(std::move(arguments)) {
   check_arguments();
   make_states();
+  for (std::size_t i = 0; i < updated_parameters().size(); ++i)
+    if (updated_parameters()[i]->served_rows()) set_served_rule(i, update_of_table(i));
 }
 
 void RowOptimizer::check_arguments() const {
@@ -63,14 +65,19 @@ void RowOptimizer::add_input(std::string_view name, std::size_t index, std::vect
     if (state.name == name) inputs.emplace_back(state.parameters[index]);
 }
 
+// Of a table before its first lookup, which tells the servers of it.
+void RowOptimizer::set_served_rule(std::size_t index, const Update& update) const {
+  graph::Attributes arguments = arguments_;
+  arguments.set("weight_decay", update.weight_decay);
+  arguments.set("loss_scale", update.loss_scale);
+  graph::set_update_rule(*graph::served_number(*updated_parameters()[index]),
+                         {.optimizer = class_name(), .arguments = std::move(arguments)}, global_step())
+      .value();
+}
+
 void RowOptimizer::update(std::size_t index, const Update& update) {
-  if (const auto number = graph::served_number(*updated_parameters()[index])) {
-    graph::Attributes arguments = arguments_;
-    arguments.set("weight_decay", update.weight_decay);
-    arguments.set("loss_scale", update.loss_scale);
-    graph::set_update_rule(*number, {.optimizer = class_name(), .arguments = std::move(arguments)}).value();
-    return;  // Optimizer::run gives the gradients of all of these to the servers together
-  }
+  if (graph::served_number(*updated_parameters()[index]))  // Optimizer::run gives them to servers together
+    return set_served_rule(index, update);
   std::vector<Value> inputs{updated_parameters()[index], update.gradient, update.learning_rate};
   for (const std::string_view name : row_.optimizer.inputs) add_input(name, index, inputs);
   if (row_.optimizer.inputs.empty())

@@ -173,7 +173,7 @@ Result<> ParameterClient::Implementation::pull(std::uint64_t step, std::span<con
     for (std::size_t i = 0; i < lookups.size(); ++i) {
       const auto of_server = ids[i].ids(server);
       if (of_server.empty()) continue;
-      const auto places = out.add(lookups[i].table, 0, {.ids = of_server.size()});
+      const auto places = out.add(lookups[i].table, {.ids = of_server.size()});
       std::copy(of_server.begin(), of_server.end(), places.ids.begin());
     }
     bodies.push_back(std::make_shared<OutgoingBatch>(out.take()));
@@ -220,8 +220,9 @@ Result<> ParameterClient::Implementation::push(std::span<const Gradient> gradien
       if (of_server.empty()) continue;
       const std::size_t width = specs_[gradients[i].table].width;
       const std::uint32_t kind = gradients[i].has_first_values ? first_values_bit : 0;
-      const auto places = out.add(gradients[i].table | kind, gradients[i].learning_rate,
-                                  {.ids = of_server.size(), .values = of_server.size() * width});
+      const auto places =
+          out.add(gradients[i].table | kind, {.ids = of_server.size(), .values = of_server.size() * width},
+                  gradients[i].learning_rate, gradients[i].steps.value_or(machine_.next()));
       std::copy(of_server.begin(), of_server.end(), places.ids.begin());
       ids[i].gather(server, gradients[i].values, width, places.values);
     }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -48,6 +49,8 @@ class ParameterClient {
   struct Gradient {
     std::uint32_t table = 0;
     float learning_rate = 0;
+    // That the optimizer has done before this one; none: as many as the job.
+    std::optional<std::uint64_t> steps = {};
     std::span<const std::uint64_t> ids = {};
     std::span<const float> values = {};  // ids.size() * width; those of equal ids are added
     // The values are no gradients but what rows begin with that the servers do not keep yet, distinct ones.

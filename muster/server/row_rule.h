@@ -29,7 +29,8 @@ struct RowBlock {
 // What all rows of a step share.
 struct UpdateStep {
   float learning_rate = 0;
-  std::uint64_t steps = 0;  // done before this one
+  std::uint64_t steps = 0;          // that the optimizer has done before this one
+  std::uint64_t job_steps = steps;  // likewise all optimizers together, by which a row's age counts
 };
 
 class RowRule {

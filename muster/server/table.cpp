@@ -259,7 +259,7 @@ Result<> Table::RowsWith<Index>::update(std::span<const std::uint64_t> ids, std:
   MUSTER_TRY_VOID(make_slots(ids));
   set_aside(slots_);
   update_slots(slots_, gradients, step);
-  note_use(ids, step.steps + 1);
+  note_use(ids, step.job_steps + 1);
   return {};
 }
 

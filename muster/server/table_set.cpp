@@ -58,7 +58,7 @@ Result<std::vector<std::byte>> TableSet::read(const Batch& pull, std::uint64_t a
   BatchWriter out(pull.worker, applied);
   for (const TablePart& part : pull.parts) {
     const Table& from = *table(part.table);
-    const auto places = out.add(part.table, 0, {.values = part.ids.size() * from.spec().width});
+    const auto places = out.add(part.table, {.values = part.ids.size() * from.spec().width});
     MUSTER_TRY_VOID(from.read(part.ids, places.values));
   }
   return out.take();
@@ -90,7 +90,8 @@ Result<> TableSet::begin_rows(Table& table, std::span<const TablePart> parts) {
 }
 
 Result<> TableSet::apply_to(Table& table, std::uint64_t step, std::span<const TablePart> parts) {
-  const UpdateStep update{.learning_rate = parts[0].learning_rate, .steps = step};
+  const UpdateStep update{
+      .learning_rate = parts[0].learning_rate, .steps = parts[0].steps, .job_steps = step};
   if (parts.size() == 1 && (worker_num_ == 1 || !takes_means_))
     return table.update(parts[0].ids, parts[0].values, update);
   GradientSum sum(parts, table.spec().width);

@@ -12,7 +12,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "batches are read where they lie");
 
 constexpr std::size_t batch_header_bytes = 16;
-constexpr std::size_t part_header_bytes = 16;
+constexpr std::size_t part_header_bytes = 24;
 constexpr std::size_t reason_limit_bytes = 4096;
 
 std::size_t rounded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -65,15 +65,17 @@ BatchWriter::BatchWriter(std::uint32_t worker, std::uint64_t applied)
   net::store_little(header + 8, applied);
 }
 
-BatchWriter::Places BatchWriter::add(std::uint32_t table, float learning_rate, Sizes sizes) {
+BatchWriter::Places BatchWriter::add(std::uint32_t table, Sizes sizes, float learning_rate,
+                                     std::uint64_t steps) {
   const std::size_t at = frame_.size();
   const std::size_t ids_bytes = sizes.ids * sizeof(std::uint64_t);
   frame_.resize(at + part_header_bytes + ids_bytes + rounded(sizes.values * sizeof(float)));
   std::byte* const part = frame_.data() + at;
   net::store_little(part, table);
   net::store_little(part + 4, std::bit_cast<std::uint32_t>(learning_rate));
-  net::store_little(part + 8, static_cast<std::uint32_t>(sizes.ids));
-  net::store_little(part + 12, static_cast<std::uint32_t>(sizes.values));
+  net::store_little(part + 8, steps);
+  net::store_little(part + 16, static_cast<std::uint32_t>(sizes.ids));
+  net::store_little(part + 20, static_cast<std::uint32_t>(sizes.values));
   std::byte* const parts = frame_.data() + net::frame_header_size_bytes + 4;
   net::store_little(parts, net::load_little<std::uint32_t>(parts) + 1);
   std::byte* const ids = part + part_header_bytes;
@@ -105,9 +107,10 @@ Result<Batch> read_batch(std::vector<std::byte> payload) {
     const auto table = net::load_little<std::uint32_t>(rest.data());
     TablePart part{.table = table & ~first_values_bit,
                    .has_first_values = (table & first_values_bit) != 0,
-                   .learning_rate = std::bit_cast<float>(net::load_little<std::uint32_t>(rest.data() + 4))};
-    const std::size_t ids = net::load_little<std::uint32_t>(rest.data() + 8);
-    const std::size_t values = net::load_little<std::uint32_t>(rest.data() + 12);
+                   .learning_rate = std::bit_cast<float>(net::load_little<std::uint32_t>(rest.data() + 4)),
+                   .steps = net::load_little<std::uint64_t>(rest.data() + 8)};
+    const std::size_t ids = net::load_little<std::uint32_t>(rest.data() + 16);
+    const std::size_t values = net::load_little<std::uint32_t>(rest.data() + 20);
     rest = rest.subspan(part_header_bytes);
     const std::size_t ids_bytes = ids * sizeof(std::uint64_t), values_bytes = rounded(values * sizeof(float));
     if (rest.size() < ids_bytes + values_bytes) return bad_batch("it ends within a part");

@@ -42,7 +42,8 @@ using FramePtr = std::shared_ptr<const std::vector<std::byte>>;
 struct TablePart {
   std::uint32_t table = 0;
   bool has_first_values = false;  // instead of gradients: for rows that are not kept yet
-  float learning_rate = 0;        // of pushes
+  float learning_rate = 0;        // of pushes, as the next
+  std::uint64_t steps = 0;        // that the optimizer has done
   std::span<const std::uint64_t> ids = {};
   std::span<const float> values = {};
 };
@@ -61,7 +62,7 @@ class BatchWriter {
     std::size_t values = 0;
   };
   // A part to be filled in before the next one is added.
-  Places add(std::uint32_t table, float learning_rate, Sizes sizes);
+  Places add(std::uint32_t table, Sizes sizes, float learning_rate = 0, std::uint64_t steps = 0);
   // A whole frame but for its header.
   std::vector<std::byte> take() { return std::move(frame_); }
 

@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+#include <span>
+
 #include "muster/graph/served.h"
 #include "muster/train/explain.h"
 #include "muster/train/process.h"
+#include "muster/train/served_parameters.h"
 #include "muster/train/session.h"
 
 namespace muster::train {
@@ -38,8 +43,52 @@ Result<> put_on_servers(const graph::ParameterPtr& parameter) {
   if (parameter->dtype() != DType::float32)
     return fail(Code::not_provided, fmt::format("parameter '{}' is {}: parameter servers hold float32 ones",
                                                 parameter->name(), to_string(parameter->dtype())));
+  if (parameter->is_table() && parameter->shape().rank() != 2)
+    return fail(Code::invalid_argument,
+                fmt::format("table '{}' is {}: one on parameter servers is (rows, width)", parameter->name(),
+                            to_string(parameter->shape())));
   graph::serve(parameter);
   return {};
+}
+
+namespace {
+
+constexpr std::int64_t elements_at_once = 1 << 22;
+
+Tensor ids_from(std::int64_t begin, std::int64_t count) {
+  Tensor ids(DType::int64, {count});
+  std::iota(ids.data<std::int64_t>(), ids.data<std::int64_t>() + count, begin);
+  return ids;
+}
+
+}  // namespace
+
+Result<Tensor> rows_on_servers(const graph::ParameterPtr& table) {
+  const Shape& shape = table->served_rows()->shape;
+  if (shape[0] == 0)
+    return fail(
+        Code::not_provided,
+        fmt::format("the rows of table '{}', which has no vocabulary, cannot be listed yet", table->name()));
+  Tensor all(DType::float32, shape);
+  const std::int64_t rows = std::max<std::int64_t>(elements_at_once / shape[1], 1);
+  for (std::int64_t begin = 0; begin < shape[0]; begin += rows) {
+    const std::int64_t count = std::min(rows, shape[0] - begin);
+    MUSTER_TRY(const Tensor part, graph::look_up(table, graph::Value(ids_from(begin, count))).read());
+    std::ranges::copy(std::span(part.data<float>(), static_cast<std::size_t>(part.elements())),
+                      all.data<float>() + begin * shape[1]);
+  }
+  return all;
+}
+
+Result<> check_settable(const graph::Parameter& parameter) {
+  const ServedParameters* const served = process().served_parameters;
+  const auto number = graph::served_number(parameter);
+  if (served == nullptr || !number || !parameter.served_rows() || !served->has_table(*number)) return {};
+  return fail(
+      Code::not_provided,
+      fmt::format("the rows of table '{}' are on parameter servers already: set them, or load them, before "
+                  "the first lookup",
+                  parameter.name()));
 }
 
 }  // namespace muster::train

@@ -25,4 +25,9 @@ const ParameterServers& parameter_servers();
 // it stays there.
 Result<> put_on_servers(const graph::ParameterPtr& parameter);
 
+// All rows of a table (rows, width) that is there: lookups, which all workers make where they recover.
+Result<Tensor> rows_on_servers(const graph::ParameterPtr& table);
+// An error for a table of which the servers have heard: nothing sets its rows any more.
+Result<> check_settable(const graph::Parameter& parameter);
+
 }  // namespace muster::train

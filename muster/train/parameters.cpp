@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "muster/train/job.h"
+#include "muster/train/parameter_servers.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 
@@ -18,6 +19,11 @@ namespace muster::train {
 Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::ParameterPtr> parameters) {
   std::vector<checkpoint::Entry> entries;
   for (const graph::ParameterPtr& parameter : parameters) {
+    if (parameter->served_rows()) {
+      MUSTER_TRY(const Tensor rows, rows_on_servers(parameter));
+      entries.push_back({parameter->name(), rows});
+      continue;
+    }
     const bool is_here = parameter->absence() == nullptr;
     entries.push_back({parameter->name(), is_here ? parameter->materialize(seed())
                                                   : Tensor(parameter->dtype(), parameter->shape())});
@@ -93,12 +99,15 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
       continue;
     }
     const graph::TensorType type{at->second->dtype(), at->second->shape()};
-    if (type != parameter->type()) {
+    const graph::TensorType wanted{
+        parameter->dtype(), parameter->served_rows() ? parameter->served_rows()->shape : parameter->shape()};
+    if (type != wanted) {
       unmatched.parameters.push_back(name);
-      differences.other_type.push_back(fmt::format("'{}' is {}, the checkpoint holds {}", name,
-                                                   to_string(parameter->type()), to_string(type)));
+      differences.other_type.push_back(
+          fmt::format("'{}' is {}, the checkpoint holds {}", name, to_string(wanted), to_string(type)));
       continue;
     }
+    MUSTER_TRY_VOID(check_settable(*parameter));
     used.insert(name);
     found.emplace_back(parameter, at->second);
   }

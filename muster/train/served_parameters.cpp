@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <string>
+#include <utility>
 
+#include "muster/nn/nn.h"
 #include "muster/train/aborted_step.h"
 #include "muster/train/job.h"
 #include "muster/train/process.h"
@@ -43,30 +46,89 @@ Result<server::RuleSettings> settings_of(const graph::UpdateRule& rule) {
   return made;
 }
 
-Result<server::TableSpec> table_of(std::int64_t number, std::size_t servers) {
-  const graph::ServedParameter parameter = graph::served_parameter(number);
-  const Shape& shape = parameter.type.shape;
+std::string name_of(std::int64_t number) {
+  const std::string name = graph::served_parameter(number).parameter->stream_name();
+  return name.empty() ? fmt::format("parameter {}", number) : name;
+}
+
+// A table that nothing updates is a table of some rule.
+Result<server::RuleSettings> rule_of(std::int64_t number) {
+  const auto& rule = graph::served_parameter(number).rule;
+  if (!rule) return server::RuleSettings{};
+  return settings_of(*rule).map_error([&](Error error) {
+    error.message = fmt::format("parameter '{}': {}", name_of(number), error.message);
+    return error;
+  });
+}
+
+// What the workers say that its rows begin with, or a formula.
+server::FirstValue first_value_of(const nn::ElementFormula* formula) {
+  using Kind = server::FirstValue::Kind;
+  if (formula == nullptr) return {.kind = Kind::constant, .scale = 0, .mean = 0};
+  switch (formula->kind) {
+    case nn::ElementFormula::Kind::normal:
+      return {.kind = Kind::normal, .scale = formula->scale, .mean = formula->mean};
+    case nn::ElementFormula::Kind::uniform:
+      return {.kind = Kind::uniform, .scale = formula->scale, .mean = 0};
+    case nn::ElementFormula::Kind::constant:
+      break;
+  }
+  return {.kind = Kind::constant, .scale = 0, .mean = formula->mean};
+}
+
+Result<server::TableSpec> dense_table(std::int64_t number, std::size_t servers) {
+  const Shape& shape = graph::served_parameter(number).parameter->shape();
   const std::int64_t elements = shape.elements();
   const std::int64_t rows = shape.rank() == 0 ? 1 : shape[0];
   if (elements == 0)
     return fail(Code::invalid_argument,
-                fmt::format("parameter '{}' is {}: parameter servers hold no empty one", parameter.name,
+                fmt::format("parameter '{}' is {}: parameter servers hold no empty one", name_of(number),
                             to_string(shape)));
-  MUSTER_CHECK(parameter.rule.has_value(), "a served parameter is updated by no optimizer");
-  MUSTER_TRY(const server::RuleSettings rule, settings_of(*parameter.rule).map_error([&](Error error) {
-    error.message = fmt::format("parameter '{}': {}", parameter.name, error.message);
-    return error;
-  }));
+  MUSTER_CHECK(graph::served_parameter(number).rule.has_value(),
+               "a served parameter is updated by no optimizer");
+  MUSTER_TRY(const server::RuleSettings rule, rule_of(number));
   const bool is_cut = elements >= elements_to_cut && rows >= static_cast<std::int64_t>(servers);
-  return server::TableSpec{
-      .name = parameter.name.empty() ? fmt::format("parameter {}", number) : parameter.name,
-      .sharding = is_cut ? server::Sharding::ranges : server::Sharding::whole,
-      .home = static_cast<std::uint32_t>(number),
-      .rows = static_cast<std::uint64_t>(rows),
-      .width = static_cast<std::uint32_t>(elements / rows),
-      .seed = seed(),
-      .first_value = {.kind = server::FirstValue::Kind::constant, .scale = 0, .mean = 0},
-      .rule = rule};
+  return server::TableSpec{.name = name_of(number),
+                           .sharding = is_cut ? server::Sharding::ranges : server::Sharding::whole,
+                           .home = static_cast<std::uint32_t>(number),
+                           .rows = static_cast<std::uint64_t>(rows),
+                           .width = static_cast<std::uint32_t>(elements / rows),
+                           .seed = seed(),
+                           .first_value = first_value_of(nullptr),
+                           .rule = rule};
+}
+
+// The formula by which rows begin, null where there is none.
+const nn::ElementFormula* formula_of(const graph::Parameter& table) {
+  return table.served_rows()->values.defined() ? nullptr : table.initializer().target<nn::ElementFormula>();
+}
+
+Result<server::TableSpec> embedding_table(std::int64_t number) {
+  const graph::Parameter& parameter = *graph::served_parameter(number).parameter;
+  const Shape& shape = parameter.served_rows()->shape;
+  MUSTER_TRY(const server::RuleSettings rule, rule_of(number));
+  return server::TableSpec{.name = name_of(number),
+                           .sharding = shape[0] == 0 ? server::Sharding::hash : server::Sharding::ranges,
+                           .rows = static_cast<std::uint64_t>(shape[0]),
+                           .width = static_cast<std::uint32_t>(shape[1]),
+                           .seed = seed(),
+                           .first_value = first_value_of(formula_of(parameter)),
+                           .rule = rule};
+}
+
+// Its elements by an initializer that makes whole tensors alone.
+Tensor made_whole(const graph::Parameter& table) {
+  Tensor made(DType::float32, table.served_rows()->shape);
+  table.initializer()(made, RandomStream(seed(), hash_text(table.stream_name())));
+  return made;
+}
+
+void keep_values(std::span<const graph::ServedUpdate> updates) {
+  for (const graph::ServedUpdate& update : updates) std::ranges::copy(update.before, update.after.begin());
+}
+
+bool is_table(std::int64_t number) {
+  return graph::served_parameter(number).parameter->served_rows().has_value();
 }
 
 std::vector<net::Address> addresses_of(const std::vector<cluster::Member>& servers) {
@@ -105,6 +167,10 @@ Result<> ServedParameters::follow_epoch(std::uint64_t step) {
   epoch_ = roster.epoch;
   begun_.clear();
   failure_.reset();
+  {
+    const std::lock_guard lock(notes_mutex_);
+    notes_.clear();  // of a step that is made again
+  }
   next_ = step;
   if (is_first && step > 0)
     return fail(Code::not_provided,
@@ -116,74 +182,197 @@ Result<> ServedParameters::follow_epoch(std::uint64_t step) {
 
 Result<> ServedParameters::add_table(std::int64_t number) {
   if (tables_.contains(number)) return {};
-  MUSTER_TRY(const server::TableSpec spec, table_of(number, servers_.size()));
-  Table table;
+  const graph::Parameter& parameter = *graph::served_parameter(number).parameter;
+  const auto spec_of = [&] {
+    return is_table(number) ? embedding_table(number) : dense_table(number, servers_.size());
+  };
+  MUSTER_TRY(const server::TableSpec spec, spec_of());
+  const bool lacks_formula = is_table(number) && formula_of(parameter) == nullptr;
+  if (lacks_formula && epoch_ == 1 && next_ > 0)
+    return fail(
+        Code::not_provided,
+        fmt::format("table '{}', whose rows begin with values of their own, is looked up first behind "
+                    "step {}: look it up in the first step, which tells the servers of them",
+                    spec.name, next_));
+  if (lacks_formula && spec.rows == 0)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("the rows of table '{}', which has no vocabulary, begin by normal, uniform, constant, "
+                    "zeros or ones",
+                    spec.name));
+  Table table{.has_rule = graph::served_parameter(number).rule.has_value()};
   MUSTER_TRY(table.number, client_->add_table(spec));
-  table.ids.resize(spec.rows);
-  std::iota(table.ids.begin(), table.ids.end(), std::uint64_t{0});
+  if (lacks_formula) {
+    table.made_values = parameter.served_rows()->values;
+    if (!table.made_values.defined()) table.made_values = made_whole(parameter);
+    table.first_values = {table.made_values.data<float>(),
+                          static_cast<std::size_t>(table.made_values.elements())};
+  }
+  if (!is_table(number) || !table.first_values.empty()) {
+    table.all_ids.resize(spec.rows);
+    std::iota(table.all_ids.begin(), table.all_ids.end(), std::uint64_t{0});
+  }
   tables_.emplace(number, std::move(table));
   return {};
 }
 
 Result<> ServedParameters::check_step(std::uint64_t step) const {
   if (step == next_) return {};
-  return fail(Code::not_provided,
-              fmt::format("the optimizer is at step {}, the parameter servers at step {}: one optimizer has "
-                          "all parameters on servers, and its steps follow each other",
-                          step, next_));
+  return fail(
+      Code::not_provided,
+      fmt::format("the optimizers of parameters on servers have made {} steps together, the parameter "
+                  "servers {}: their state was loaded, or one was made behind the first step",
+                  step, next_));
 }
+
+// ---- Lookups
+
+void ServedParameters::note(graph::ServedGradient gradient) {
+  if (step_is_aborted()) return;
+  const std::lock_guard lock(notes_mutex_);
+  Notes& notes = notes_[gradient.number];
+  ++notes.count;
+  if (notes.ids.empty()) {
+    notes.ids = std::move(gradient.ids);
+    notes.rows = std::move(gradient.rows);
+    return;
+  }
+  notes.ids.insert(notes.ids.end(), gradient.ids.begin(), gradient.ids.end());
+  notes.rows.insert(notes.rows.end(), gradient.rows.begin(), gradient.rows.end());
+}
+
+ServedParameters::NotesByNumber ServedParameters::take_notes(std::span<const graph::ServedUpdate> updates) {
+  const std::lock_guard lock(notes_mutex_);
+  NotesByNumber taken;
+  for (const graph::ServedUpdate& update : updates)
+    if (is_table(update.number)) taken[update.number] = std::exchange(notes_[update.number], {});
+  return taken;
+}
+
+Result<> ServedParameters::check_notes(const graph::ServedUpdate& update, const Notes& notes) const {
+  const float expected = graph::noted_gradient * static_cast<float>(notes.count);
+  const auto differs = [&](float each) { return each != expected; };
+  if (std::ranges::none_of(update.gradient, differs)) return {};
+  return fail(
+      Code::not_provided,
+      fmt::format(
+          "the gradient of table '{}' was changed or left out between its computation and the "
+          "optimizer, in step {} (it stands for {:g} of {} lookups): the gradients of a table's rows go "
+          "to the parameter servers as they are; give the optimizer a loss_scale instead of scaling "
+          "them, and use all that are computed",
+          name_of(update.number), next_, update.gradient[0] / graph::noted_gradient, notes.count));
+}
+
+// With staleness 0 the first step's pull has shown that servers are there, and none of them has applied a
+// push.
+bool ServedParameters::servers_may_not_have_begun() const {
+  return client_->applied() == 0 && parameter_servers().staleness;
+}
+
+Result<> ServedParameters::look_up_now(std::uint64_t step, const graph::ServedLookup& lookup) {
+  MUSTER_TRY_VOID(follow_epoch(step));
+  MUSTER_TRY_VOID(check_step(step));
+  MUSTER_TRY_VOID(add_table(lookup.number));
+  const Table& table = tables_.at(lookup.number);
+  const server::ParameterClient::Lookup asked{.table = table.number, .ids = lookup.ids, .rows = lookup.rows};
+  MUSTER_TRY_VOID(client_->pull(step, std::span(&asked, 1)));
+  if (table.first_values.empty() || !servers_may_not_have_begun()) return {};
+  const std::size_t width = lookup.rows.size() / std::max<std::size_t>(lookup.ids.size(), 1);
+  for (std::size_t i = 0; i < lookup.ids.size(); ++i)
+    std::ranges::copy(table.first_values.subspan(lookup.ids[i] * width, width),
+                      lookup.rows.begin() + static_cast<std::ptrdiff_t>(i * width));
+  return {};
+}
+
+Result<> ServedParameters::look_up(std::int64_t steps, const graph::ServedLookup& lookup) {
+  MUSTER_TRY_VOID(call_together("a lookup on parameter servers",
+                                [&] { return look_up_now(static_cast<std::uint64_t>(steps), lookup); }));
+  if (step_is_aborted()) std::ranges::fill(lookup.rows, 0.0F);
+  return {};
+}
+
+// ---- Updates
 
 // What the workers have begins rows that no server keeps yet; it is said anew in each epoch, whose servers
 // may have begun anew with it.
-Result<> ServedParameters::push(std::span<const graph::ServedUpdate> updates) {
+Result<> ServedParameters::push(std::uint64_t own_steps, std::span<const graph::ServedUpdate> updates,
+                                const NotesByNumber& notes) {
   std::vector<server::ParameterClient::Gradient> parts;
+  const auto begin = [&](std::int64_t number, std::span<const float> values) {
+    const Table& table = tables_.at(number);
+    if (begun_.insert(number).second && !values.empty())
+      parts.push_back(
+          {.table = table.number, .ids = table.all_ids, .values = values, .has_first_values = true});
+  };
+  for (const auto& [number, table] : tables_)
+    if (is_table(number)) begin(number, table.first_values);
   for (const graph::ServedUpdate& update : updates) {
     const Table& table = tables_.at(update.number);
-    if (begun_.insert(update.number).second)
-      parts.push_back(
-          {.table = table.number, .ids = table.ids, .values = update.before, .has_first_values = true});
-    parts.push_back({.table = table.number,
-                     .learning_rate = update.learning_rate,
-                     .ids = table.ids,
-                     .values = update.gradient});
+    if (!is_table(update.number)) begin(update.number, update.before);
+    server::ParameterClient::Gradient part{.table = table.number,
+                                           .learning_rate = update.learning_rate,
+                                           .steps = own_steps,
+                                           .ids = table.all_ids,
+                                           .values = update.gradient};
+    if (!table.has_rule)
+      return fail(
+          Code::invalid_argument,
+          fmt::format("rows of table '{}' were looked up before it had an optimizer: make the optimizer "
+                      "before the first lookup",
+                      name_of(update.number)));
+    if (is_table(update.number)) {
+      const Notes& noted = notes.at(update.number);
+      MUSTER_TRY_VOID(check_notes(update, noted));
+      part.ids = noted.ids;
+      part.values = noted.rows;
+    }
+    parts.push_back(part);
   }
   return client_->push(parts);
 }
 
+// Also where no dense parameter is pulled: with staleness 0 the step counts only when the servers have the
+// pushes of all workers.
 Result<> ServedParameters::pull(std::uint64_t step, std::span<const graph::ServedUpdate> updates) {
   std::vector<server::ParameterClient::Lookup> lookups;
   for (const graph::ServedUpdate& update : updates) {
     const Table& table = tables_.at(update.number);
-    lookups.push_back({.table = table.number, .ids = table.ids, .rows = update.after});
+    if (!is_table(update.number))
+      lookups.push_back({.table = table.number, .ids = table.all_ids, .rows = update.after});
   }
   MUSTER_TRY_VOID(client_->pull(step, lookups));
-  // Servers that are behind may not have begun yet.
-  if (client_->applied() == 0 && parameter_servers().staleness)
-    for (const graph::ServedUpdate& update : updates) std::ranges::copy(update.before, update.after.begin());
+  if (servers_may_not_have_begun()) keep_values(updates);
   return {};
 }
 
-Result<> ServedParameters::update_now(std::uint64_t step, std::span<const graph::ServedUpdate> updates) {
+Result<> ServedParameters::update_now(const graph::ServedSteps& steps,
+                                      std::span<const graph::ServedUpdate> updates,
+                                      const NotesByNumber& notes) {
+  const auto step = static_cast<std::uint64_t>(steps.all);
   MUSTER_TRY_VOID(follow_epoch(step));
   MUSTER_TRY_VOID(check_step(step));
   for (const graph::ServedUpdate& update : updates) MUSTER_TRY_VOID(add_table(update.number));
-  MUSTER_TRY_VOID(push(updates));
+  MUSTER_TRY_VOID(push(static_cast<std::uint64_t>(steps.own), updates, notes));
   next_ = step + 1;
   return pull(next_, updates);
 }
 
-Result<> ServedParameters::update(std::int64_t steps, std::span<const graph::ServedUpdate> updates) {
+Result<> ServedParameters::update(const graph::ServedSteps& steps,
+                                  std::span<const graph::ServedUpdate> updates) {
+  const NotesByNumber notes = take_notes(updates);  // the call may be made again, in another epoch
+  MUSTER_TRY_VOID(
+      call_together("the update on parameter servers", [&] { return update_now(steps, updates, notes); }));
+  if (step_is_aborted()) keep_values(updates);  // what the rest of a void step computes with
+  return {};
+}
+
+Result<> ServedParameters::call_together(std::string_view what, const std::function<Result<>()>& make) {
   const Collectives::GroupCall work = [&](Communicator&) -> Result<> {
-    Result<> done = update_now(static_cast<std::uint64_t>(steps), updates);
+    Result<> done = make();
     if (!done && !failure_) failure_ = done.error();
     return done;
   };
-  MUSTER_TRY_VOID(call_in_body([&] {
-    return session_.recovery().explicit_collective("the update on parameter servers", std::nullopt, work);
-  }));
-  if (step_is_aborted())  // what the rest of a void step computes with
-    for (const graph::ServedUpdate& update : updates) std::ranges::copy(update.before, update.after.begin());
-  return {};
+  return call_in_body([&] { return session_.recovery().explicit_collective(what, std::nullopt, work); });
 }
 
 void ServedParameters::note_point(const checkpoint::PointId& point) {
@@ -201,14 +390,31 @@ void ServedParameters::note_common_point(const checkpoint::PointId& point) {
   points_.erase(points_.begin(), std::next(found));
 }
 
+namespace {
+
+Result<ServedParameters*> current() {
+  if (ServedParameters* const served = process().served_parameters) return served;
+  return fail(Code::invalid_argument,
+              "parameters live on parameter servers, and this process has left its job");
+}
+
+}  // namespace
+
 void watch_served_parameters() {
-  graph::set_served_updater([](std::int64_t steps, std::span<const graph::ServedUpdate> updates) -> Result<> {
-    ServedParameters* const served = process().served_parameters;
-    if (served == nullptr)
-      return fail(Code::invalid_argument,
-                  "parameters live on parameter servers, and this process has left its job");
-    return served->update(steps, updates);
-  });
+  graph::set_served_calls({.update = [](const graph::ServedSteps& steps,
+                                        std::span<const graph::ServedUpdate> updates) -> Result<> {
+                             MUSTER_TRY(ServedParameters* const served, current());
+                             return served->update(steps, updates);
+                           },
+                           .look_up = [](std::int64_t steps, const graph::ServedLookup& lookup) -> Result<> {
+                             MUSTER_TRY(ServedParameters* const served, current());
+                             return served->look_up(steps, lookup);
+                           },
+                           .note = [](graph::ServedGradient gradient) -> Result<> {
+                             MUSTER_TRY(ServedParameters* const served, current());
+                             served->note(std::move(gradient));
+                             return {};
+                           }});
 }
 
 }  // namespace muster::train

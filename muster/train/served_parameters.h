@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "muster/checkpoint/checkpoint.h"
@@ -18,7 +21,7 @@ namespace muster::train {
 
 class Session;
 
-// One for a session. Its steps are those of the optimizer: who goes back to a step goes back on the servers,
+// One for a session. Its steps are those of the optimizers: who goes back to a step goes back on the servers,
 // too, when it makes that step in the next epoch of the cluster.
 class ServedParameters {
  public:
@@ -29,7 +32,11 @@ class ServedParameters {
   // The session is borrowed.
   ServedParameters(Session& session, Options options) : session_(session), options_(std::move(options)) {}
 
-  Result<> update(std::int64_t steps, std::span<const graph::ServedUpdate> updates);
+  Result<> update(const graph::ServedSteps& steps, std::span<const graph::ServedUpdate> updates);
+  Result<> look_up(std::int64_t steps, const graph::ServedLookup& lookup);
+  bool has_table(std::int64_t number) const { return tables_.contains(number); }
+  // From any thread.
+  void note(graph::ServedGradient gradient);
 
   // A recovery point of this moment is being saved: who goes back to it makes the same steps again.
   void note_point(const checkpoint::PointId& point);
@@ -37,16 +44,35 @@ class ServedParameters {
   void note_common_point(const checkpoint::PointId& point);
 
  private:
-  Result<> update_now(std::uint64_t step, std::span<const graph::ServedUpdate> updates);
+  // Gradients of a table's rows that were noted since its last update.
+  struct Notes {
+    std::size_t count = 0;
+    std::vector<std::uint64_t> ids = {};
+    std::vector<float> rows = {};
+  };
+  using NotesByNumber = std::map<std::int64_t, Notes>;
+
+  Result<> update_now(const graph::ServedSteps& steps, std::span<const graph::ServedUpdate> updates,
+                      const NotesByNumber& notes);
+  Result<> look_up_now(std::uint64_t step, const graph::ServedLookup& lookup);
   Result<> follow_epoch(std::uint64_t step);
   Result<> add_table(std::int64_t number);
-  Result<> push(std::span<const graph::ServedUpdate> updates);
+  Result<> push(std::uint64_t own_steps, std::span<const graph::ServedUpdate> updates,
+                const NotesByNumber& notes);
   Result<> pull(std::uint64_t step, std::span<const graph::ServedUpdate> updates);
   Result<> check_step(std::uint64_t step) const;
+  Result<> call_together(std::string_view what, const std::function<Result<>()>& make);
+  bool servers_may_not_have_begun() const;
+
+  NotesByNumber take_notes(std::span<const graph::ServedUpdate> updates);
+  Result<> check_notes(const graph::ServedUpdate& update, const Notes& notes) const;
 
   struct Table {
-    std::uint32_t number = 0;             // on the servers
-    std::vector<std::uint64_t> ids = {};  // of all rows
+    std::uint32_t number = 0;                  // on the servers
+    std::vector<std::uint64_t> all_ids = {};   // where the workers say what rows begin with
+    std::span<const float> first_values = {};  // of a table of embeddings that a formula does not begin
+    Tensor made_values = {};                   // whose elements they are
+    bool has_rule = false;                     // of an optimizer
   };
 
   Session& session_;
@@ -59,6 +85,8 @@ class ServedParameters {
   std::uint64_t next_ = 0;                               // step
   std::map<checkpoint::PointId, std::uint64_t> points_;  // the next step of each that is not common yet
   std::optional<Error> failure_;                         // of this epoch
+  std::mutex notes_mutex_;
+  NotesByNumber notes_;
 };
 
 // Sets up what the ops of served parameters call.

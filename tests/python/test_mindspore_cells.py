@@ -174,3 +174,78 @@ outer = nn.SequentialCell(nn.Dense(4, 1))
 assert amp.custom_mixed_precision(outer, white_list=amp.get_white_list())(x).dtype == ms.float32
 """)
     assert said.count("float16 computes in bfloat16") == 1
+
+
+LOOKUPS = """
+from mindspore import nn
+begin = (numpy.arange(20).reshape(10, 2) / 7 - 1).astype(numpy.float32)
+ids = numpy.array([[2, 4, 6, 0, 0], [1, 3, 12, 9, -1]])
+values = numpy.array([[1, 0.5, 1, 0, 0], [1, -2, 1, 0.25, 0]], numpy.float32)
+fields = numpy.array([[0, 1, 1, 0, 2], [0, 0, 1, 2, 0]], numpy.int32)
+
+def rows(norm=None):
+    made = numpy.where((ids < 0) | (ids > 9), 0, 1)[..., None] * begin[numpy.clip(ids, 0, 9)]
+    length = numpy.sqrt((made**2).sum(-1, keepdims=True))
+    return made if norm is None else made * norm / numpy.maximum(length, norm)
+"""
+
+
+def test_an_embedding_lookup_gives_rows_and_zeros_where_there_is_none(run_with_mindspore):
+    run_with_mindspore(f"""
+{LOOKUPS}
+for options in ({{}}, {{"target": "DEVICE", "sparse": False, "slice_mode": "table_row_slice"}}):
+    for norm in (None, 0.5):
+        net = nn.EmbeddingLookup(10, 2, Tensor(begin), max_norm=norm, **options)
+        made = net(Tensor(ids, ms.int32)).asnumpy()
+        assert numpy.allclose(made, rows(norm), atol=1e-6), made
+        assert net.embedding_table.name == "embedding_table"
+""")
+
+
+def test_a_lookup_of_several_fields_puts_the_rows_of_each_together(run_with_mindspore):
+    run_with_mindspore(f"""
+{LOOKUPS}
+def by_hand(operator):
+    made = numpy.zeros((2, 3, 2), numpy.float32)
+    for sample in range(2):
+        for field in range(3):
+            chosen = (fields[sample] == field) & (values[sample] != 0)
+            if chosen.any():
+                of_field = (rows() * values[..., None])[sample, chosen]
+                total = abs(values[sample, chosen]).sum()
+                made[sample, field] = {{"SUM": of_field.sum(0), "MEAN": of_field.sum(0) / total,
+                                       "MAX": of_field.max(0)}}[operator]
+    return made
+
+given = Tensor(ids, ms.int32), Tensor(values), Tensor(fields)
+for operator in ("SUM", "MEAN", "MAX"):
+    net = nn.MultiFieldEmbeddingLookup(10, 2, 3, Tensor(begin), operator=operator)
+    assert numpy.allclose(net(*given).asnumpy(), by_hand(operator), atol=1e-6), operator
+    gradients = ms.value_and_grad(lambda *x: net(*x).sum(), None, net.trainable_params())(*given)[1]
+    assert all(numpy.isfinite(each.asnumpy()).all() for each in gradients)
+""")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ("0, 2", "ValueError"),
+        ("10, 2.0", "TypeError"),
+        ("10, 2, target='GPU'", "ValueError"),
+        ("10, 2, slice_mode='rows'", "ValueError"),
+        ("10, 2, sparse=False", "ValueError"),
+        ("10, 2, vocab_cache_size=5", "ValueError"),
+        ("10, 2, vocab_cache_size=-1", "ValueError"),
+        ("10, 2, max_norm=-1.0", "ValueError"),
+    ],
+)
+def test_an_embedding_lookup_names_arguments_that_cannot_be(run_with_mindspore, arguments, error):
+    run_with_mindspore(f"""
+from mindspore import nn
+try:
+    nn.EmbeddingLookup({arguments})
+except {error} as told:
+    assert "EmbeddingLookup" in str(told)
+else:
+    raise AssertionError("no error")
+""")

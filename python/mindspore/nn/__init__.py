@@ -276,12 +276,12 @@ _LATER = {
         "TransformerEncoderLayer",
     ),
     "_micro_batches": ("GradAccumulationCell", "MicroBatchInterleaved", "PipelineCell"),
+    "_embeddings": ("EmbeddingLookup", "MultiFieldEmbeddingLookup"),
     "_wrappers": (
         "BiDense",
         "CellDict",
         "Conv2dBnAct",
         "DenseBnAct",
-        "EmbeddingLookup",
         "ForwardValueAndGrad",
         "Linear",
         "ParameterUpdate",

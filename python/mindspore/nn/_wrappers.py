@@ -204,46 +204,6 @@ class Linear(muster.nn.Dense):
         super().__init__(in_features, out_features, weight_init, bias_init, bias)
 
 
-class EmbeddingLookup(muster.Cell):
-    """Numbers (...) to rows (..., embedding_size) of the parameter `embedding_table`."""
-
-    def __init__(
-        self,
-        vocab_size,
-        embedding_size,
-        param_init="normal",
-        target="CPU",
-        slice_mode="batch_slice",
-        manual_shapes=None,
-        max_norm=None,
-        sparse=True,
-        vocab_cache_size=0,
-        dtype=muster.float32,
-    ):
-        super().__init__()
-        _names.refuse(
-            "mindspore.nn.EmbeddingLookup",
-            manual_shapes=(manual_shapes, None),
-            vocab_cache_size=(vocab_cache_size, 0),
-            dtype=(muster.dtype(dtype), muster.float32),
-        )
-        if vocab_size < 1 or embedding_size < 1:
-            raise ValueError("EmbeddingLookup: vocab_size and embedding_size are at least 1")
-        self.vocab_size, self.embedding_size, self.max_norm = vocab_size, embedding_size, max_norm
-        shape = (vocab_size, embedding_size)
-        self.embedding_table = muster.Parameter(
-            muster.nn.initializer(param_init, shape), name="embedding_table"
-        )
-
-    def construct(self, indices):
-        """The rows; with `max_norm` none is longer."""
-        rows = ops.gather(self.embedding_table, indices)
-        if self.max_norm is None:
-            return rows
-        norm = ops.sqrt(ops.reduce_sum(ops.square(rows), rows.ndim - 1, True))
-        return ops.div(ops.mul(rows, self.max_norm), ops.maximum(norm, self.max_norm))
-
-
 class TimeDistributed(muster.Cell):
     """`layer` of each step along `time_axis`, stacked along it."""
 
@@ -332,7 +292,6 @@ __all__ = [
     "CellDict",
     "Conv2dBnAct",
     "DenseBnAct",
-    "EmbeddingLookup",
     "ForwardValueAndGrad",
     "Linear",
     "ParameterUpdate",

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/train/parameter_servers.h"
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/dataset.h"
@@ -20,15 +21,21 @@ namespace {
 
 using checkpoint::Entry;
 
+// Also of what parameter servers have.
+Tensor saved_elements(const graph::Value& value) {
+  if (!value.is_parameter() || !value.parameter()->served_rows()) return elements_of(value);
+  return unwrap(train::rows_on_servers(value.parameter()));
+}
+
 std::vector<Entry> entries_of(nb::handle object) {
   std::vector<Entry> entries;
   if (nb::isinstance<nn::Cell>(object)) {
     for (const auto& parameter : nb::cast<const nn::Cell&>(object).parameters())
-      entries.push_back({parameter->name(), elements_of(graph::Value(parameter))});
+      entries.push_back({parameter->name(), saved_elements(graph::Value(parameter))});
     return entries;
   }
   const auto add = [&](nb::handle name, nb::handle value) {
-    entries.push_back({nb::cast<std::string>(name), elements_of(value_from(value))});
+    entries.push_back({nb::cast<std::string>(name), saved_elements(value_from(value))});
   };
   if (nb::isinstance<nb::dict>(object)) {
     for (const auto [name, value] : nb::borrow<nb::dict>(object)) add(name, value);

@@ -3,6 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "python/muster/bindings/cell.h"
 #include "python/muster/bindings/cell_arguments.h"
 #include "python/muster/bindings/initializer.h"
+#include "python/muster/bindings/parameter.h"
 
 namespace muster::python {
 namespace {
@@ -72,15 +75,31 @@ void init_dropout(nb::pointer_and_handle<nn::Dropout> self, double keep_prob, st
   make_cell(self, p ? *p : 1 - keep_prob);
 }
 
-void init_embedding(nb::pointer_and_handle<nn::Embedding> self, std::int64_t vocab_size,
+// Whether `value` is the second of two words.
+bool is_second(const std::string& value, const char* argument, const char* first, const char* second) {
+  if (value == first || value == second) return value == second;
+  throw nb::value_error(
+      fmt::format("Embedding: {} is '{}' or '{}', not '{}'", argument, first, second, value).c_str());
+}
+
+void init_embedding(nb::pointer_and_handle<nn::Embedding> self, std::optional<std::int64_t> vocab_size,
                     std::int64_t embedding_size, bool /*use_one_hot*/, nb::handle embedding_table,
-                    nb::handle dtype, std::optional<std::int64_t> padding_idx) {
+                    nb::handle dtype, std::optional<std::int64_t> padding_idx, const std::string& where,
+                    const std::string& out_of_range) {
   require_float32(dtype, "Embedding");
-  nn::EmbeddingOptions options{.padding_idx = padding_idx};
-  if (vocab_size > 0 && embedding_size > 0)
-    options.embedding_table =
-        initializer_from(embedding_table, {vocab_size, embedding_size}, "embedding_table");
-  make_cell(self, vocab_size, embedding_size, std::move(options));
+  if (vocab_size == 0) throw nb::value_error("Embedding: vocab_size must be at least 1, not 0");
+  const bool on_servers = is_second(where, "where", "workers", "servers");
+  if (!vocab_size && !on_servers)
+    throw nb::value_error(
+        "Embedding: a table without a vocabulary lives on parameter servers: where='servers'");
+  nn::EmbeddingOptions options{.padding_idx = padding_idx, .is_table = on_servers};
+  if (is_second(out_of_range, "out_of_range", "error", "zeros"))
+    options.out_of_range = graph::OutOfRange::zeros;
+  const std::int64_t rows = vocab_size.value_or(0);
+  if (rows >= 0 && embedding_size > 0)
+    options.embedding_table = initializer_from(embedding_table, {rows, embedding_size}, "embedding_table");
+  const nn::Embedding& made = make_cell(self, rows, embedding_size, std::move(options));
+  if (on_servers) put_on_servers(made.embedding_table(), false);
 }
 
 constexpr const char* batch_norm_doc =
@@ -116,9 +135,15 @@ void bind_normalization(nb::module_& core) {
                                  "embedding_size).")
       .def("__init__", &init_embedding, keeps_arguments, nb::arg("vocab_size"), nb::arg("embedding_size"),
            nb::arg("use_one_hot") = false, nb::arg("embedding_table") = "normal",
-           nb::arg("dtype") = nb::none(), nb::arg("padding_idx") = nb::none(),
+           nb::arg("dtype") = nb::none(), nb::arg("padding_idx") = nb::none(), nb::arg("where") = "workers",
+           nb::arg("out_of_range") = "error",
            "The row of `padding_idx` begins with zeros. `use_one_hot` changes nothing: the result is the "
-           "same.");
+           "same. `where`: 'servers' leaves the rows to the job's parameter servers "
+           "(docs/guide/parameter-servers.md), of which a worker pulls those that it needs; then vocab_size "
+           "may be "
+           "None: any number from 0 on has a row. `out_of_range`: what numbers outside of the vocabulary "
+           "are, an "
+           "'error' or 'zeros'.");
 }
 
 }  // namespace muster::python

@@ -59,6 +59,7 @@ void write(const ParameterPtr& parameter, const graph::Value& given) {
     return;
   }
   if (parameter->absence() == nullptr) parameter->materialize(train::seed());
+  unwrap(train::check_settable(*parameter));
   unwrap(parameter->set(elements_of(value)));
 }
 
@@ -218,6 +219,9 @@ void bind_parameter(nb::module_& core) {
            "the mean of all workers' gradients. After set_ps_context(enable_ps=True) and init(), else "
            "RuntimeError. `init_in_server`, for names that end in 'embedding_table', changes nothing: the "
            "values are the same.")
+      .def(
+          "_mark_table", [](const PythonParameter& self) { self.parameter()->mark_table(); },
+          "Only rows of it are read, by _core._look_up: set_param_ps leaves all of it to the servers.")
       .def_prop_ro(
           "_address",
           [](const PythonParameter& self) { return reinterpret_cast<std::intptr_t>(self.parameter().get()); },
@@ -240,6 +244,14 @@ void bind_parameter(nb::module_& core) {
                                 own.requires_grad() ? "True" : "False");
            })
       .def("__hash__", [](nb::handle self) { return reinterpret_cast<std::intptr_t>(self.ptr()) >> 4; });
+  core.def(
+      "_look_up",
+      [](const PythonParameter& table, nb::handle ids) {
+        return tensor_result(
+            graph::look_up(table.parameter(), value_from(ids, nullptr), graph::OutOfRange::zeros));
+      },
+      nb::arg("table"), nb::arg("ids"),
+      "Rows of a table of embeddings, here or on parameter servers; zeros for ids that it does not have.");
 }
 
 }  // namespace muster::python

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "muster/graph/execution/parameter_formats.h"
 #include "muster/graph/graph.h"
@@ -129,6 +130,23 @@ TEST_F(ParameterInAFormat, IsMadeThereFromItsInitializer) {
   const auto* there = reinterpret_cast<const float*>(fresh.in_format(turned(3), seed, true));
   EXPECT_THAT(std::span(there, 4), ElementsAre(1, 2, 3, 0));
   EXPECT_TRUE(fresh.materialized());
+}
+
+Tensor matrix(const std::vector<float>& elements) { return Tensor::from<float>(elements, Shape{3, 2}); }
+
+TEST(ParameterOnServers, IsARowOfZerosThatTakesTheWholeTableAndIsNotWritten) {
+  Parameter table("table", matrix({1, 2, 3, 4, 5, 6}));
+  table.mark_table();
+  table.leave_to_servers();
+  EXPECT_EQ(table.shape(), (Shape{1, 2}));
+  EXPECT_THAT(table.materialize(seed).span<float>(), ElementsAre(0, 0));
+  EXPECT_EQ(table.served_rows()->shape, (Shape{3, 2}));
+  EXPECT_THAT(table.served_rows()->values.span<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
+  ASSERT_TRUE(table.set(matrix({6, 5, 4, 3, 2, 1})));
+  EXPECT_THAT(table.served_rows()->values.span<float>(), ElementsAre(6, 5, 4, 3, 2, 1));
+  EXPECT_THAT(table.materialize(seed).span<float>(), ElementsAre(0, 0));
+  EXPECT_FALSE(table.set(Tensor::zeros(DType::float32, {2, 2})));
+  EXPECT_THROW(table.writable(seed), Exception);
 }
 
 }  // namespace

@@ -160,6 +160,25 @@ TEST(ParameterServers, ApplyTheMeanOfAllWorkersInTheOrderOfRanks) {
   EXPECT_EQ(rows, expected);
 }
 
+TEST(ParameterServers, CorrectAdamByTheStepsOfItsOwnOptimizer) {
+  Table table = Table::make(adam_table(), {}).value();
+  const std::uint64_t id = 3;
+  const std::vector<float> gradient(width, 0.5F);
+  ASSERT_TRUE(table.update(std::span(&id, 1), gradient, {.learning_rate = 0.1F, .steps = 7}));
+  std::vector<float> expected(width), rows(width);
+  ASSERT_TRUE(table.read(std::span(&id, 1), expected));
+
+  const auto running = servers_of(1, {.worker_num = 1, .staleness = 0});
+  Worker worker(0, addresses_of(running));
+  worker.begin(adam_table());
+  const ParameterClient::Gradient pushed{
+      .learning_rate = 0.1F, .steps = 7, .ids = std::span(&id, 1), .values = gradient};
+  ASSERT_TRUE(worker.client().push(std::span(&pushed, 1)));
+  const ParameterClient::Lookup lookup{.ids = std::span(&id, 1), .rows = rows};
+  ASSERT_TRUE(worker.client().pull(1, std::span(&lookup, 1)));
+  EXPECT_EQ(rows, expected);
+}
+
 TEST(ParameterServers, LetWorkersRunAheadByTheStaleness) {
   EXPECT_EQ(trained(2, 2, adam_table(), 2).size(), vocabulary * width);
   EXPECT_EQ(trained(2, 2, adam_table(), std::nullopt).size(), vocabulary * width);
