@@ -41,11 +41,27 @@ std::vector<bool> depending(const Graph& graph, std::span<const ValueId> wrt) {
   return marked;
 }
 
+// Until node `end`, which writes, code had `copy` in the place of `value`.
+struct Snapshot {
+  ValueId value = 0;
+  ValueId copy = 0;
+  std::size_t end = 0;
+};
+
+std::vector<Snapshot> snapshots_of(const Graph& graph) {
+  std::vector<Snapshot> found;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    if (const Node& node = graph.nodes[i]; node.op->name == "snapshot")
+      found.push_back({node.inputs[0], node.outputs[0], i});
+  return found;
+}
+
 // The gradients known so far, by value.
 struct Pass {
   const Graph& graph;
   const std::function<Value(ValueId)>& at;
   std::vector<bool> needed;
+  std::vector<Snapshot> snapshots;
   std::vector<Value> gradients;
   std::vector<Value> passed = std::vector<Value>(gradients.size());  // that a gradient of one's own has taken
 
@@ -57,6 +73,13 @@ struct Pass {
   void add(ValueId id, const Value& gradient) { gradients[id] = sum(gradients[id], gradient); }
   Value whole(ValueId id) const { return sum(passed[id], gradients[id]); }
 
+  // What node `index` had as value `id`.
+  Value had(ValueId id, std::size_t index) const {
+    for (const Snapshot& each : snapshots)
+      if (each.value == id && index < each.end) return at(each.copy);
+    return at(id);
+  }
+
   // What flows to the outputs goes to the inputs, and not to what is between. What flows there past the
   // outputs goes the ordinary way.
   void step(const OwnGradient& own) {
@@ -65,13 +88,13 @@ struct Pass {
     std::vector<Value> inputs, outputs, flowing;
     for (const ValueId id : own.outputs) {
       reached = reached || gradients[id].defined();
-      outputs.push_back(at(id));
+      outputs.push_back(had(id, own.end));
       flowing.push_back(gradients[id].defined() ? gradients[id] : Value());
       passed[id] = sum(passed[id], gradients[id]);
       gradients[id] = Value();
     }
     for (const ValueId id : own.inputs) {
-      inputs.push_back(at(id));
+      inputs.push_back(had(id, own.end));
       wanted = wanted || needed[id];
     }
     if (!reached || !wanted) return;
@@ -89,12 +112,12 @@ struct Pass {
     bool wanted = false;
     std::vector<Value> inputs, outputs, flowing;
     for (const ValueId id : node.outputs) {
-      outputs.push_back(at(id));
+      outputs.push_back(had(id, index));
       flowing.push_back(gradients[id]);
       reached = reached || gradients[id].defined();
     }
     for (const ValueId id : node.inputs) {
-      inputs.push_back(at(id));
+      inputs.push_back(had(id, index));
       wanted = wanted || needed[id];
     }
     if (!reached || !wanted) return;
@@ -110,6 +133,8 @@ struct Pass {
 
 }  // namespace
 
+bool is_write_of_code(const Op& op) { return op.name == "assign" || op.name == "assign_add"; }
+
 void require_differentiable(std::span<const Value> values, std::string_view what) {
   for (const Value& value : values) {
     if (!value.defined()) throw Exception(Code::invalid_argument, fmt::format("{} has no value", what));
@@ -123,7 +148,7 @@ std::vector<Value> backward(const Graph& graph, std::span<const ValueId> losses,
                             const std::function<Value(ValueId)>& at) {
   const PlaceScope anywhere(nullptr);  // sums of gradients, ones and zeros
   const std::size_t nodes = graph.nodes.size();
-  Pass pass{graph, at, depending(graph, wrt), std::vector<Value>(graph.values.size())};
+  Pass pass{graph, at, depending(graph, wrt), snapshots_of(graph), std::vector<Value>(graph.values.size())};
   const Backward origin;
   for (const ValueId id : losses) pass.add(id, filled(graph.values[id], 1.0));
   std::size_t own = graph.own_gradients.size();

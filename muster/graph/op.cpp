@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "muster/graph/backward.h"
 #include "muster/graph/execution/execute.h"
 #include "muster/graph/nodes.h"
 #include "muster/graph/ops/ops.h"
@@ -36,6 +37,16 @@ void require_inputs(const Op& op, std::span<const Value> inputs) {
       throw Exception(Code::invalid_argument, fmt::format("{}: input {} has no value", op.name, i));
 }
 
+// Before code writes to a parameter its elements are noted as they are, for the gradients of what was
+// computed from them.
+void note_snapshot(const Op& op, std::span<const Value> inputs) {
+  if (!is_taping() || !is_write_of_code(op) || !inputs[0].is_parameter()) return;
+  const ParameterPtr& parameter = inputs[0].parameter();
+  if (parameter->absence() != nullptr || !parameter->materialized()) return;
+  const Value copy(parameter->storage().clone());
+  note_on_tapes(*find_op("snapshot"), inputs.first(1), {&copy, 1}, {});
+}
+
 // A node of the trace around, or the results now.
 Values apply_row(const Op& op, std::span<const Value> inputs, const Attributes& attributes) {
   const bool is_constant = thread_state().without_gradient;
@@ -45,6 +56,7 @@ Values apply_row(const Op& op, std::span<const Value> inputs, const Attributes& 
       for (Value& value : made) value = trace->add(*find_op("stop_gradient"), {&value, 1}, {})[0];
     return made;
   }
+  note_snapshot(op, inputs);
   Values made = execute(op, inputs, attributes, default_context()).value();
   if (!is_constant) note_on_tapes(op, inputs, made, attributes);
   return made;

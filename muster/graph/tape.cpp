@@ -47,6 +47,22 @@ void own_gradient_on_tapes(std::span<const Value> inputs, std::span<const Value>
   }
 }
 
+namespace {
+
+// Views of the memory of a parameter that is about to be written become views of the copy. The old ones stay
+// on the tape: their identities must not be given to others.
+void keep_views(std::vector<Value>& values, Graph& graph, const Value& written, const Tensor& copy) {
+  const auto& memory = written.parameter()->storage().buffer();
+  for (std::size_t i = 0, count = values.size(); i < count; ++i) {
+    if (!values[i].is_concrete() || values[i].tensor().buffer() != memory) continue;
+    const Value kept(copy.reshaped(values[i].shape()));
+    values.push_back(std::exchange(values[i], kept));
+    graph.values.push_back(kept.type());
+  }
+}
+
+}  // namespace
+
 ValueId Tape::id_of(const Value& value) {
   const auto [found, is_new] = ids_.try_emplace(value.identity(), static_cast<ValueId>(values_.size()));
   if (is_new) {
@@ -61,6 +77,7 @@ void Tape::note(const Op& op, std::span<const Value> inputs, std::span<const Val
   Node node{.op = &op, .inputs = {}, .outputs = {}, .attributes = attributes, .origin = current_origin()};
   for (const Value& input : inputs) node.inputs.push_back(id_of(input));
   for (const Value& output : outputs) node.outputs.push_back(id_of(output));
+  if (op.name == "snapshot") keep_views(values_, graph_, inputs[0], outputs[0].tensor());
   graph_.nodes.push_back(std::move(node));
 }
 

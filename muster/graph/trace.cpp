@@ -10,6 +10,7 @@
 #include "muster/graph/origin.h"
 #include "muster/graph/own_gradient.h"
 #include "muster/graph/passes/passes.h"
+#include "muster/graph/passes/uses.h"
 #include "muster/graph/scopes.h"
 #include "muster/graph/thread_state.h"
 
@@ -19,6 +20,22 @@ namespace {
 bool same_elements(const Tensor& a, const Tensor& b) {
   return a.buffer() == b.buffer() && a.offset_bytes() == b.offset_bytes() && a.dtype() == b.dtype() &&
          a.shape() == b.shape();
+}
+
+// What nodes have read, since it was last kept, of the memory that `written` lies in.
+std::vector<ValueId> read_so_far(const Graph& graph, ValueId written) {
+  const std::vector<ValueId> roots = roots_of(graph);
+  std::vector<ValueId> read;
+  for (const Node& node : graph.nodes) {
+    if (node.op->sharing == Sharing::view) continue;
+    for (std::size_t i = node.op->sharing == Sharing::in_place ? 1 : 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
+      if (roots[id] != roots[written]) continue;
+      std::erase(read, id);
+      if (node.op->name != "snapshot") read.push_back(id);
+    }
+  }
+  return read;
 }
 
 }  // namespace
@@ -94,6 +111,13 @@ Value Trace::borrow(const Value& value) {
 
 Values Trace::add(const Op& op, std::span<const Value> inputs, const Attributes& attributes) {
   MUSTER_CHECK(!finished_, "a node was added to a finished graph");
+  if (is_write_of_code(op)) {
+    const ValueId written = capture(inputs[0]).place().id;
+    for (const ValueId id : read_so_far(graph_, written)) {
+      const Value read = at(id);
+      add(*find_op("snapshot"), {&read, 1}, {});
+    }
+  }
   Node node{.op = &op,
             .inputs = {},
             .outputs = {},

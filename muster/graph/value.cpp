@@ -74,13 +74,14 @@ Result<Tensor> Value::read() const {
     case State::Kind::parameter:
       if (const std::string* reason = state_->parameter->absence())
         return fail(Code::invalid_argument, *reason);
+      if (thread_state().trace != nullptr) break;  // a plan would keep the elements of now
       if (state_->parameter->materialized()) return state_->parameter->storage();
       return fail(Code::invalid_argument,
                   fmt::format("parameter '{}' has no values yet", state_->parameter->name()));
     case State::Kind::traced:
-      thread_state().looked_at_traced = true;
       break;
   }
+  thread_state().looked_at_traced = true;
   return fail(
       Code::invalid_argument,
       fmt::format("this tensor ({}) has no value while its graph is made: code that looks at elements "

@@ -22,6 +22,12 @@ def register_hook(self, hook):
     return _hooks.HookHandle(functions, 0)
 
 
+def _array_priority(self) -> float:
+    """numpy.sqrt(2) * x is a tensor where gradients may be noted, in graphs among others: an array would cut
+    them off. Elsewhere it is numpy's array, as in MindSpore."""
+    return 1e3 if _core._notes_gradients() else -1e6  # numpy's for what has none
+
+
 _settings = {}  # by the address of a parameter: (its watch, what was set), since its objects come and go
 
 
@@ -65,7 +71,7 @@ _PARAMETER_MEMBERS = {
     "param_info": property(lambda self: self),
     "inited_param": property(lambda self: None),
     "is_default_input_init": property(lambda self: False),
-    "copy": lambda self: Tensor.copy(self) if _core._notes_gradients() else self.clone(),
+    "copy": lambda self: self.clone(),
 }
 
 
@@ -79,6 +85,7 @@ def _parameter_text(self) -> str:
 def install() -> None:
     """Tensors of both packages are one class, so both have these members once mindspore is imported."""
     Tensor.register_hook = register_hook
+    Tensor.__array_priority__ = property(_array_priority)
     Tensor.__module__ = "mindspore.common.tensor"  # what type(tensor) shows
     for name, member in _PARAMETER_MEMBERS.items():
         setattr(_core.Parameter, name, member)

@@ -5,6 +5,7 @@ children, parameters and modes of the original. Who shares a parameter or a chil
 goes along a subclass may change in __getstate__ and __setstate__, as everywhere in Python.
 """
 
+import copy
 import weakref
 
 from muster import _core
@@ -154,9 +155,16 @@ def _reduce_parameter(self):
     return _reduce_alone(self) if cell is None else (_parameter_of, (cell, name))
 
 
+def _deepcopy_parameter(self, memo):
+    """A parameter again; that of Tensor would give a Tensor."""
+    make, arguments = self.__reduce__()
+    return make(*copy.deepcopy(arguments, memo))
+
+
 _core.Cell.__getstate__ = _getstate
 _core.Cell.__setstate__ = _setstate
 _core.Cell.__reduce_ex__ = _reduce_cell
 _core.Cell.__copy__ = _refuse_shallow
 _core.Optimizer.__reduce_ex__ = _refuse_optimizer
 _core.Parameter.__reduce__ = _reduce_parameter
+_core.Parameter.__deepcopy__ = _deepcopy_parameter

@@ -53,3 +53,8 @@ def rows(*sizes):
 )
 def test_a_tensor_is_shown_as_in_mindspore(tensor, text):
     assert repr(tensor) == f"Tensor(shape={text})"
+
+
+@pytest.mark.parametrize(("number", "text"), [(0.1, "0.1"), (1 / 3, "0.3333"), (1e-7, "1e-07")])
+def test_a_float16_is_shown_with_the_digits_that_it_has(number, text):
+    assert str(Tensor(number, mindspore.float16)) == text

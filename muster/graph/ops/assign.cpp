@@ -1,4 +1,4 @@
-// assign and assign_add: writes to parameters.
+// assign and assign_add, writes to parameters, and snapshot, what a parameter was before one.
 #include <cstring>
 
 #include "muster/graph/ops/ops.h"
@@ -28,6 +28,19 @@ void run_assign(const KernelCall& call) {
   std::memmove(call.outputs[0], call.inputs[1], static_cast<std::size_t>(call.setting<std::int64_t>()));
 }
 
+// The result is the parameter: what flows to it is a gradient of that. What is added counts, too.
+std::vector<Value> gradient_assign(const GradientQuery& query) {
+  return {query.output_gradients[0], Value()};
+}
+std::vector<Value> gradient_add(const GradientQuery& query) {
+  return {query.output_gradients[0], query.output_gradients[0]};
+}
+std::vector<Value> gradient_snapshot(const GradientQuery& query) { return {query.output_gradients[0]}; }
+
+void run_snapshot(const KernelCall& call) {
+  std::memcpy(call.outputs[0], call.inputs[0], static_cast<std::size_t>(call.setting<std::int64_t>()));
+}
+
 template <class T>
 void run_add(const KernelCall& call) {
   const T* const value = call.input<T>(1);
@@ -51,6 +64,7 @@ const Op& assign_op() {
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer<false>,
+      .gradient = gradient_assign,
       .kernels = {for_any_dtype({"reference", any_signature, size_of, run_assign})},
       .sharing = Sharing::in_place,
   };
@@ -67,6 +81,7 @@ const Op& assign_add_op() {
       .inputs_min = 2,
       .inputs_max = 2,
       .infer = infer<true>,
+      .gradient = gradient_add,
       .kernels =
           kernel_list<float, double, std::int32_t, std::int64_t, std::uint8_t, std::uint32_t, std::int8_t>(),
       .sharing = Sharing::in_place,
@@ -74,6 +89,20 @@ const Op& assign_add_op() {
   return op;
 }
 
-std::vector<const Op*> rows_of_assign() { return {&assign_op(), &assign_add_op()}; }
+const Op& snapshot_op() {
+  using namespace assign_rows;
+  static const Op op{
+      .name = "snapshot",
+      .documentation =
+          "The elements of x as they are now, in memory of their own. A trace and a tape note one before a "
+          "parameter is written that was read: gradients of what was computed from it need what it was.",
+      .infer = same_as_first,
+      .gradient = gradient_snapshot,
+      .kernels = {for_any_dtype({"reference", any_signature, size_of, run_snapshot})},
+  };
+  return op;
+}
+
+std::vector<const Op*> rows_of_assign() { return {&assign_op(), &assign_add_op(), &snapshot_op()}; }
 
 }  // namespace muster::graph

@@ -41,7 +41,7 @@ _OWN = {
         set_dtype short storage_offset stride strides type virtual_flag wait_pipeline
     """,
     "_shapes": """
-        chunk clone col2im contiguous copy diag diagonal expand expand_as fill fill_diagonal flatten
+        chunk clone col2im contiguous diag diagonal expand expand_as fill fill_diagonal flatten
         fold new_empty new_full new_ones new_zeros repeat resize to_coo to_csr transpose unfold value
     """,
     "_places": """
@@ -57,7 +57,7 @@ _OWN = {
 }
 # Those that replace a method of the library itself, whose arguments MindSpore has more of.
 _REPLACED = """
-    all any argmax argmin clip copy cumprod cumsum expand_as flatten gather max mean min prod remainder sum
+    all any argmax argmin clip cumprod cumsum expand_as flatten gather max mean min prod remainder sum
     transpose
 """
 # The library's own ones, which some of the others end in.

@@ -13,13 +13,8 @@ from muster import ops
 
 
 def clone(self):
-    """Another tensor of the same elements, through which gradients flow."""
-    return ops.reshape(self, self.shape)
-
-
-def copy(self):
-    """The same as clone."""
-    return ops.reshape(self, self.shape)
+    """The same as copy: elements of its own, through which gradients flow."""
+    return self.copy()
 
 
 def expand_as(self, other=None, *, x=None):

@@ -16,6 +16,7 @@
 #include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/initializer.h"
 #include "python/muster/bindings/process.h"
+#include "python/muster/bindings/tensor_methods.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -86,7 +87,8 @@ nb::object set_data(nb::handle self, nb::handle data, bool) {
 nb::object cloned(nb::handle self, nb::handle init) {
   const Parameter& own = *nb::cast<const PythonParameter&>(self).parameter();
   if (nb::isinstance<nb::str>(init) && nb::cast<std::string>(init) == "same") {
-    const graph::Value values(elements_of(nb::cast<const graph::Value&>(self)).clone());
+    const graph::Value values = copied(nb::cast<const graph::Value&>(self));
+    if (graph::is_tracing() || graph::is_taping()) return value_object(values);
     return self.type()(values, own.name(), own.requires_grad());
   }
   auto made = std::make_shared<Parameter>(own.name(), own.type(), initializer_from(init, own.shape(), "init"),
@@ -201,8 +203,9 @@ void bind_parameter(nb::module_& core) {
            "Copies `data` in, cast to the parameter's dtype; what initializer() gave fills it. ValueError "
            "when the shape is another one. Gives the parameter.")
       .def("clone", &cloned, nb::arg("init") = "same",
-           nb::sig("def clone(self, init: object = 'same') -> Parameter"),
-           "Another parameter of this name, shape and dtype: with equal elements, or filled as `init` says.")
+           nb::sig("def clone(self, init: object = 'same') -> Tensor"),
+           "Another parameter of this name, shape and dtype: with equal elements, or filled as `init` says. "
+           "Where gradients are noted, in construct, equal elements are a Tensor through which they flow.")
       .def_prop_ro(
           "data", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def data(self) -> Parameter"),
           "The parameter itself.")
@@ -210,8 +213,9 @@ void bind_parameter(nb::module_& core) {
           "value",
           [](const PythonParameter& self) {
             const graph::Value& value = self;
-            // Elements alone would cut the gradient off.
-            return graph::is_tracing() || graph::is_taping() ? value : graph::Value(elements_of(value));
+            // Elements alone would cut the gradient off. A graph reads them where value() stands.
+            if (graph::is_tracing()) return copied(value);
+            return graph::is_taping() ? value : graph::Value(elements_of(value));
           },
           "The elements as a Tensor, which follows the updates.")
       .def("set_param_ps", &set_param_ps, nb::arg("init_in_server") = false,

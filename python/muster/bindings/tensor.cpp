@@ -74,11 +74,17 @@ nb::object formatted(nb::handle self, nb::handle spec) {
   return nb::steal(PyObject_Format(item(nb::cast<const Value&>(self)).ptr(), spec.ptr()));
 }
 
-nb::object nested_lists(const Tensor& tensor) {
-  if (tensor.shape().rank() == 0) return element_object(tensor, 0);
+// The lists of axis `axis` and those behind it, whose elements begin at `at`, which moves behind them.
+nb::object nested_lists(const Tensor& tensor, std::size_t axis, std::int64_t& at) {
+  if (axis == tensor.shape().rank()) return element_object(tensor, at++);
   nb::list made;
-  for (std::int64_t i = 0; i < tensor.shape()[0]; ++i) made.append(nested_lists(row(tensor, i)));
+  for (std::int64_t i = 0; i < tensor.shape()[axis]; ++i) made.append(nested_lists(tensor, axis + 1, at));
   return made;
+}
+
+nb::object nested_lists(const Value& self) {
+  std::int64_t first = 0;
+  return nested_lists(elements_of(self), 0, first);
 }
 
 std::size_t length(const Value& self) {
@@ -143,15 +149,25 @@ Tensor declared_tensor(nb::handle dtype, nb::handle shape) {
                         "this tensor declares a shape for set_inputs() and has no elements");
 }
 
-Tensor made_tensor(nb::handle input, nb::handle dtype, nb::handle shape, nb::handle init) {
+// A tensor of what `input` has. Gradients flow to a tensor, as in MindSpore, and not to a parameter.
+Value tensor_of(nb::handle input, nb::handle dtype) {
+  if (!is_value(input)) {
+    const Tensor made = tensor_copied(input, dtype_or_none(dtype));
+    return dtype.is_none() ? made : tensor_as(made, dtype_from(dtype));
+  }
+  const Value& given = nb::cast<const Value&>(input);
+  const Value made = given.is_parameter() ? Value(elements_of(given).clone()) : copied(given);
+  return dtype.is_none() || made.dtype() == dtype_from(dtype) ? made : nn::ops::cast(made, dtype_from(dtype));
+}
+
+Value made_tensor(nb::handle input, nb::handle dtype, nb::handle shape, nb::handle init) {
   if (init.is_none()) {
     if (input.is_none() && !dtype.is_none() && is_open(shape)) return declared_tensor(dtype, shape);
     if (input.is_none()) throw nb::type_error("Tensor() needs input_data, or shape, dtype and init");
-    const Tensor made = is_value(input) ? elements_of(nb::cast<const Value&>(input)).clone()
-                                        : tensor_copied(input, dtype_or_none(dtype));
+    const Value made = tensor_of(input, dtype);
     if (!shape.is_none() && Shape(sizes_from(shape)) != made.shape())
       throw nb::value_error(("input_data has shape " + to_string(made.shape()) + ", not `shape`").c_str());
-    return dtype.is_none() ? made : tensor_as(made, dtype_from(dtype));
+    return made;
   }
   if (!input.is_none() || shape.is_none() || dtype.is_none())
     throw nb::type_error("Tensor(init=...) needs shape and dtype, and no input_data");
@@ -220,13 +236,16 @@ void bind_reading(nb::class_<Value>& tensor) {
           "Of bfloat16, which numpy lacks, the same numbers as float32, copied.")
       .def("numpy", &asnumpy, nb::sig("def numpy(self) -> numpy.typing.NDArray"), "The same as asnumpy().")
       .def("__reduce__", &pickled)
+      .def(
+          "__deepcopy__", [](const Value& self, nb::handle) { return value_object(copied(self)); },
+          nb::arg("memo"), nb::sig("def __deepcopy__(self, memo: object) -> Tensor"))
       .def("__array__", &array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
       .def("__dlpack__", &dlpack, nb::arg("kwargs"))
       .def("__dlpack_device__", [](const Value&) { return nb::make_tuple(nb::device::cpu::value, 0); })
       .def("item", &item, nb::sig("def item(self) -> bool | int | float"),
            "The only element, as a Python number. ValueError when there are more.")
       .def(
-          "tolist", [](const Value& self) { return nested_lists(elements_of(self)); },
+          "tolist", [](const Value& self) { return nested_lists(self); },
           "The elements as nested Python lists.")
       .def("__float__", [](const Value& self) { return nb::float_(item(self)); })
       .def("__int__", [](const Value& self) { return nb::int_(item(self)); })

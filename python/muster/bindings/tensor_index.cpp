@@ -84,11 +84,6 @@ std::vector<Index> indices_from(nb::handle object) {
 
 }  // namespace
 
-Tensor row(const Tensor& tensor, std::int64_t index) {
-  const Index only(index);
-  return nn::index(tensor, {&only, 1}).tensor();
-}
-
 Value indexed(const Value& tensor, nb::handle index) {
   const bool noted = graph::is_tracing() || graph::is_taping();
   const Value x = tensor.is_parameter() && !noted ? Value(elements_of(tensor)) : tensor;

@@ -7,9 +7,6 @@
 
 namespace muster::python {
 
-// tensor[index] as a view.
-Tensor row(const Tensor& tensor, std::int64_t index);
-
 // tensor[index] as numpy means it: whole numbers, slices, None, ..., tensors, arrays and lists of integers or
 // bool, and tuples of those. Raises IndexError when it does not fit the shape.
 graph::Value indexed(const graph::Value& tensor, nb::handle index);

@@ -150,12 +150,7 @@ void bind_dtype_methods(nb::class_<Value>& tensor) {
       .def(
           "numel", [](const Value& self) { return self.shape().elements(); }, "The number of elements.")
       .def(
-          "copy",
-          [](const Value& self) {
-            // Elements alone would cut the gradient off.
-            const bool noted = graph::is_tracing() || graph::is_taping();
-            return value_object(noted ? ops::reshape(self, self.shape()) : Value(elements_of(self).clone()));
-          },
+          "copy", [](const Value& self) { return value_object(copied(self)); },
           "A tensor with elements of its own; gradients flow through it.")
       .def_prop_ro(
           "itemsize", [](const Value& self) { return size_bytes(self.dtype()); },
@@ -178,6 +173,11 @@ nb::tuple topk(const Value& self, std::int64_t k, nb::handle dim, bool largest, 
   }
   const ops::Topk found = ops::topk(self, k, {.axis = axis, .largest = largest});
   return nb::make_tuple(value_object(found.values), value_object(found.indices));
+}
+
+Value copied(const Value& value) {
+  const bool noted = graph::is_tracing() || graph::is_taping();
+  return noted ? ops::broadcast_to(value, value.shape()) : Value(elements_of(value).clone());
 }
 
 void bind_array_methods(nb::class_<Value>& tensor) {

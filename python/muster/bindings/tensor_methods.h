@@ -10,6 +10,10 @@ namespace muster::python {
 // not be sorted, stay in their order, as in MindSpore.
 nb::tuple topk(const graph::Value& self, std::int64_t k, nb::handle dim, bool largest, bool sorted);
 
+// Another tensor of the same elements, which no write to a parameter changes. While gradients may be noted
+// they flow through it: elements alone would cut them off.
+graph::Value copied(const graph::Value& value);
+
 void bind_array_methods(nb::class_<graph::Value>& tensor);
 
 }  // namespace muster::python

@@ -43,6 +43,11 @@ std::string scalar_text(const Tensor& tensor) {
   return {};
 }
 
+// Whether it has no elements yet: a plan would keep those that a parameter has while it is made.
+bool is_noted(const graph::Value& value) {
+  return value.is_traced() || (value.is_parameter() && graph::is_tracing());
+}
+
 }  // namespace
 
 nb::object element_object(const Tensor& tensor, std::int64_t index) {
@@ -78,9 +83,10 @@ nb::object element_object(const Tensor& tensor, std::int64_t index) {
 }
 
 std::string text_of(const graph::Value& value, nb::handle self) {
-  if (value.is_traced()) return representation_of(value, self);
+  if (is_noted(value)) return representation_of(value, self);
   const Tensor tensor = elements_of(value);
-  if (tensor.shape().rank() == 0) return scalar_text(tensor);
+  // Of float16 numpy knows the shortest text.
+  if (tensor.shape().rank() == 0 && tensor.dtype() != DType::float16) return scalar_text(tensor);
   return nb::cast<std::string>(nb::str(self.attr("asnumpy")()));
 }
 
@@ -88,7 +94,7 @@ std::string representation_of(const graph::Value& value, nb::handle self) {
   const std::string kind = class_name(self);
   const std::string type =
       "shape=" + to_string(value.shape()) + ", dtype=" + std::string(to_string(value.dtype())) + ")";
-  if (value.is_traced()) return kind + "(being traced, " + type;
+  if (is_noted(value)) return kind + "(being traced, " + type;
   const bool is_absent =
       value.is_parameter() ? value.parameter()->absence() != nullptr : value.tensor().absence() != nullptr;
   const bool is_declared =

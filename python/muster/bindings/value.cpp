@@ -55,10 +55,10 @@ Tensor elements_of(const Value& value) {
   if (value.is_parameter()) {
     const std::string* absence = value.parameter()->absence();
     if (absence != nullptr) raise(Error{Code::invalid_argument, *absence});
-    return value.parameter()->materialize(train::seed());
+    if (!graph::is_tracing()) return value.parameter()->materialize(train::seed());
   }
   Result<Tensor> elements = value.read();
-  if (!elements && value.is_traced()) {
+  if (!elements && graph::is_tracing()) {
     Error error = elements.error();
     if (const std::string place = python_place(); !place.empty())
       error.message = place + ": " + error.message;
