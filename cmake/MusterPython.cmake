@@ -23,10 +23,11 @@ else()
                       "(pip install nanobind==3.1.0) for '${Python_EXECUTABLE}'; -DMUSTER_PYTHON=OFF builds without")
 endif()
 
-# muster_python_package(SOURCE BUILT INSTALLED): links the .py files, py.typed and the lists of _check in SOURCE into BUILT, so that an edit
-# needs no build, and installs them into INSTALLED below site-packages.
+# muster_python_package(SOURCE BUILT INSTALLED): links the .py files, py.typed, the lists of _check and what muster.torch compiles in
+# SOURCE into BUILT, so that an edit needs no build, and installs them into INSTALLED below site-packages.
 function(muster_python_package source built installed)
-  file(GLOB_RECURSE files RELATIVE "${source}" CONFIGURE_DEPENDS "${source}/*.py" "${source}/py.typed" "${source}/_check/*.txt")
+  file(GLOB_RECURSE files RELATIVE "${source}" CONFIGURE_DEPENDS "${source}/*.py" "${source}/py.typed" "${source}/_check/*.txt"
+       "${source}/torch/*.h" "${source}/torch/*.cpp")
   foreach(file ${files})
     get_filename_component(folder "${file}" DIRECTORY)
     file(MAKE_DIRECTORY "${built}/${folder}")

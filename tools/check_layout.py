@@ -81,10 +81,11 @@ FORBIDDEN = [
         ("deb.debian", ".org"),
     ]
 ]
-# Built by tests/install as a project of its own, from the installed package; and where UCX is installed.
+# Built by tests/install as a project of its own, from the installed package; where UCX is; where PyTorch is.
 OTHER_PROJECTS = (
     "muster/collective/ucx/",
     "cmake/self_contained/",
+    "python/muster/torch/",
     "tests/install/",
 )
 

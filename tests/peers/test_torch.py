@@ -1,14 +1,17 @@
 """The backend of torch.distributed beside Gloo: trainings, calls, errors, and PyTorch's own tests."""
 
+import fcntl
+import functools
 import json
 import os
 import re
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
-from peers import ROOT, SECONDS_MAX, environment, free_port, needs, run
+from peers import ROOT, SECONDS_MAX, Process, environment, free_port, needs, run
 from test_pages import run_page
 
 pytestmark = needs("TORCH")
@@ -20,22 +23,113 @@ DEAD_MILLISECONDS = 50  # from a rank's end to the error that names it
 CASES_SECONDS_MAX = 3600  # 285 tests, twice, on a busy machine
 
 
-def result(*arguments: str, ranks: int = 2):
+@functools.cache
+def compiled() -> dict[str, str]:
+    """The variables with which calls go through the compiled part; it is kept: g++ takes half a minute."""
+    variables = {"MUSTER_TORCH_COMPILED": "1", "MUSTER_TORCH_CACHE": str(ROOT / ".peers/torch-calls")}
+    command = [os.environ["MUSTER_PEER_TORCH"], "-m", "muster.torch"]
+    subprocess.run(command, env=environment(PYTHONPATH=PACKAGES, **variables), timeout=540, check=True)
+    return variables
+
+
+WAYS = {"python": dict, "compiled": compiled}  # what calls go through
+
+
+def result(*arguments: str, **variables: str):
     done = run(
-        "TORCH", "../torch_backend/trainings.py", "-n", str(ranks), arguments=arguments, PYTHONPATH=PACKAGES
+        "TORCH",
+        *("../torch_backend/trainings.py", "-n", "2"),
+        arguments=arguments,
+        PYTHONPATH=PACKAGES,
+        **variables,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     [found] = re.findall(r"result (.*)", done.stdout)
     return json.loads(found)
 
 
+@functools.cache
+def with_gloo(case: str):
+    return result("gloo", case)
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", CASES)
-def test_a_program_gives_what_it_gives_with_gloo(case):
-    assert result("muster", case) == result("gloo", case)
+def test_a_program_gives_what_it_gives_with_gloo(case, way):
+    assert result("muster", case, **WAYS[way]()) == with_gloo(case)
 
 
 def test_lists_of_tensors_of_different_sizes_are_gathered_and_reduced():
     assert result("muster", "uneven") == [[[1.0], [2.0, 2.0]], [4.0, 4.0]]
+
+
+def starts(**variables: str) -> tuple[str, str]:
+    """What a job of one rank prints, whether its calls are compiled, and what it logs."""
+    script = (
+        "import torch, torch.distributed as dist; dist.init_process_group('muster'); "
+        "dist.all_reduce(torch.ones(2)); dist.barrier(); "
+        "print(dist.group.WORLD._get_backend(torch.device('cpu')).is_compiled)"
+    )
+    rank = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "RANK": "0", "WORLD_SIZE": "1"}
+    done = subprocess.run(
+        [os.environ["MUSTER_PEER_TORCH"], "-c", script],
+        env=environment(PYTHONPATH=PACKAGES, **rank, **variables),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=True,
+    )
+    return done.stdout.strip(), done.stderr
+
+
+def fake_compiler(folder: Path, lines: str) -> dict[str, str]:
+    """A compiler and an empty cache."""
+    compiler = folder / "compiler"
+    compiler.write_text(f"#!/bin/bash\n{lines}\n")
+    compiler.chmod(0o755)
+    cache = folder / "cache"
+    return {"MUSTER_TORCH_COMPILED": "1", "MUSTER_TORCH_CACHE": str(cache), "CXX": str(compiler)}
+
+
+def wait_for_file(folder: Path, pattern: str) -> Path:
+    """One with something in it."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < deadline:
+        for found in folder.glob(pattern):
+            if found.stat().st_size > 0:
+                return found
+        time.sleep(0.1)
+    raise AssertionError(f"no {pattern} came into {folder}")
+
+
+def test_the_first_job_has_the_faster_part_compiled_for_the_next_one(tmp_path):
+    [library] = Path(compiled()["MUSTER_TORCH_CACHE"]).glob("*.so")
+    variables = fake_compiler(tmp_path, f'cp "{library}" "${{@: -1}}"')
+    printed, logged = starts(**variables)
+    made = wait_for_file(tmp_path / "cache", "*.so")
+    assert printed == "False"
+    assert f"is compiled for later starts: {made}" in logged
+    printed, logged = starts(**variables)
+    assert printed == "True"
+    assert "muster:" not in logged
+
+
+def test_a_part_that_does_not_compile_is_told_of_and_not_tried_again(tmp_path):
+    variables = fake_compiler(tmp_path, "echo no such header >&2; exit 1")
+    starts(**variables)
+    log = wait_for_file(tmp_path / "cache", "*.log")
+    with log.with_suffix(".lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until who compiles has ended
+    printed, logged = starts(**variables)
+    assert printed == "False"
+    assert f"go through Python: {log} says why" in logged
+    assert "no such header" in log.read_text()
+
+
+def test_a_host_without_a_compiler_is_told_of(tmp_path):
+    printed, logged = starts(MUSTER_TORCH_COMPILED="1", MUSTER_TORCH_CACHE=str(tmp_path), CXX="no-compiler")
+    assert printed == "False"
+    assert "there is no C++ compiler (g++, or CXX)" in logged
 
 
 def test_the_example_gives_the_same_losses_with_both_backends(tmp_path):
@@ -65,9 +159,10 @@ def said(*arguments: str, **variables: str) -> list[str]:
     """What each of two ranks says in errors.py, started by hand."""
     port = str(free_port())
     ranks = [
-        subprocess.Popen(
+        Process(
+            f"rank {rank}",
             [os.environ["MUSTER_PEER_TORCH"], str(FOLDER / "errors.py"), *arguments],
-            env=environment(
+            environment(
                 PYTHONPATH=PACKAGES,
                 MASTER_ADDR="127.0.0.1",
                 MASTER_PORT=port,
@@ -75,19 +170,16 @@ def said(*arguments: str, **variables: str) -> list[str]:
                 WORLD_SIZE="2",
                 **variables,
             ),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
         )
         for rank in range(2)
     ]
     try:
-        return [rank.communicate(timeout=SECONDS_MAX)[0] for rank in ranks]
+        for rank in ranks:
+            rank.wait(SECONDS_MAX)
+        return [rank.output() for rank in ranks]
     finally:
         for rank in ranks:
-            if rank.poll() is None:
-                rank.kill()
-                rank.wait()
+            rank.end()
 
 
 @pytest.mark.parametrize(
@@ -108,18 +200,20 @@ def said(*arguments: str, **variables: str) -> list[str]:
         ("wait", "the call is not done after 0.3 s, its timeout"),
     ],
 )
-def test_an_error_names_the_thing_and_the_way(case, message):
-    first, second = said(case)
+@pytest.mark.parametrize("way", WAYS)
+def test_an_error_names_the_thing_and_the_way(case, message, way):
+    first, second = said(case, **WAYS[way]())
     assert message in first, first + second
     assert "raised nothing" not in first
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", ["dead", "dead_async", "dead_receive", "dead_next"])
-def test_a_dead_rank_is_named_at_once(case):
+def test_a_dead_rank_is_named_at_once(case, way):
     """The kernel takes most of the time: it frees the memory of the process first."""
     taken = []
     while len(taken) < 3 and (not taken or min(taken) > 2 * DEAD_MILLISECONDS):
-        first, _ = said(case)
+        first, _ = said(case, **WAYS[way]())
         assert re.search(r"raised DistBackendError: muster: rank 1 .*ended", first), first
         [milliseconds] = re.findall(r"after (\S+) ms", first)
         taken.append(float(milliseconds))

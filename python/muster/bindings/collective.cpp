@@ -14,6 +14,11 @@
 #include "muster/collective/collective.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/interpreter_lock.h"
+#include "python/muster/torch/calls.h"
+
+struct muster::torch::Failure {
+  Error error;
+};
 
 namespace muster::python {
 namespace {
@@ -94,6 +99,8 @@ std::vector<std::span<Byte>> spans(const std::vector<Address>& addresses, std::s
   return spans<Byte>(addresses, std::vector<std::size_t>(addresses.size(), size_bytes));
 }
 
+Error closed() { return {Code::aborted, "the group is closed"}; }
+
 class Group {
  public:
   explicit Group(std::unique_ptr<Communicator> group)
@@ -128,8 +135,9 @@ class Group {
     raise(late);
   }
 
+  AsyncGroup* find() const { return calls_.get(); }  // null once it is closed
   AsyncGroup& open() const {
-    if (!calls_) raise({Code::aborted, "the group is closed"});
+    if (!calls_) raise(closed());
     return *calls_;
   }
   void end(const Work& work, Error reason) const {
@@ -349,8 +357,67 @@ void bind_group(nb::module_& core) {
             calls.lose(rank, {Code::peer_lost, reason});
           },
           nb::arg("rank"), nb::arg("reason"))
-      .def("close", &Group::close);
+      .def("close", &Group::close)
+      .def_prop_ro(
+          "_address", [](const Group& group) { return reinterpret_cast<Address>(&group); },
+          "What the compiled part of muster.torch calls; valid as long as this object.");
 }
+
+// ---- The table of muster.torch's compiled part ------------------------------------------------------------
+
+Result<AsyncGroup::Call> call_of(const torch::Call& asked) {
+  using torch::Kind;
+  const auto in = static_cast<const std::byte*>(asked.in);
+  const auto out = static_cast<std::byte*>(asked.out);
+  const std::size_t count = asked.count;
+  switch (asked.kind) {
+    case Kind::barrier:
+      return [](Communicator& ranks) { return ranks.barrier(); };
+    case Kind::broadcast:
+      return [=, root = asked.root](Communicator& ranks) { return ranks.broadcast(out, count, root); };
+    case Kind::all_gather:
+      return [=](Communicator& ranks) { return ranks.all_gather(in, out, count); };
+    case Kind::all_reduce:
+    case Kind::reduce_scatter:
+      break;
+  }
+  const auto type = dtype_from_string(asked.dtype);
+  const auto how = reduction_from_string(asked.reduction);
+  if (!type || !how)
+    return fail(Code::invalid_argument, fmt::format("no {} of {}", asked.reduction, asked.dtype));
+  if (asked.kind == Kind::all_reduce)
+    return [=](Communicator& ranks) { return ranks.all_reduce(in, out, count, *type, *how); };
+  return [=](Communicator& ranks) { return ranks.reduce_scatter(in, out, count, *type, *how); };
+}
+
+torch::Failure* failure_of(const Result<>& end) {
+  return end ? nullptr : new torch::Failure{end.error()};  // NOLINT: it leaves C++, and raise() takes it back
+}
+
+const torch::Calls compiled_calls = {
+    .run = [](void* group, const torch::Call* asked, double seconds) -> torch::Failure* {
+      AsyncGroup* const calls = static_cast<Group*>(group)->find();
+      if (calls == nullptr) return failure_of(fail(closed()));
+      const auto call = call_of(*asked);
+      return failure_of(call ? calls->run(*call, to_duration(seconds)) : Result<>(fail(call.error())));
+    },
+    .start =
+        [](void* group, const torch::Call* asked, double seconds, void (*done)(void*, torch::Failure*),
+           void* context) {
+          AsyncGroup* const calls = static_cast<Group*>(group)->find();
+          if (calls == nullptr) return done(context, failure_of(fail(closed())));
+          const auto call = call_of(*asked);
+          if (!call) return done(context, failure_of(fail(call.error())));
+          calls->start(*call, to_duration(seconds))->on_done([done, context](const Result<>& end) {
+            done(context, failure_of(end));
+          });
+        },
+    .raise =
+        [](torch::Failure* failure) {
+          const std::unique_ptr<torch::Failure> taken(failure);
+          set_exception(taken->error);
+        },
+};
 
 }  // namespace
 
@@ -368,6 +435,9 @@ void bind_collective(nb::module_& core) {
   core.def("_host_key", [] { return unwrap(net::host_key(real_environment())); });
   core.def("_connect", &connect, nb::arg("rank"), nb::arg("endpoints"), nb::arg("listener"),
            nb::arg("job_id"), nb::arg("epoch"), nb::arg("connect_timeout"), nb::arg("call_timeout"));
+  core.def(
+      "_compiled_calls", [] { return reinterpret_cast<Address>(&compiled_calls); },
+      "The table that python/muster/torch/calls.h describes.");
 }
 
 }  // namespace muster::python

@@ -13,7 +13,9 @@ import torch
 from torch._C import _distributed_c10d as c10d
 from torch._C._distributed_c10d import Backend
 
+from muster._collective import Group, compiled_calls
 from muster.torch._any_source import ANY, Mailbox
+from muster.torch._compiled import part
 from muster.torch._errors import FAILURES, failure
 from muster.torch._tensors import DTYPES, Outputs, check_dense, dtype, readable, reduction, size_bytes
 from muster.torch._watch import watch
@@ -75,17 +77,20 @@ class Calls:
     """Those of one group. native: a group of muster._collective; store: of this group alone."""
 
     def __init__(self, native, liveness, state, store, timeout: timedelta) -> None:
-        super().__init__(native.rank, native.size)
+        self._options = Backend.Options("muster", timeout)
+        self._begin(native)
         self.native, self._liveness, self._state = native, liveness, state
         watch().add_state(state)
         self._rank, self._size = native.rank, native.size
         self._store, self._timeout = store, timeout
-        self._options = Backend.Options("muster", timeout)
         self._sequence = 0
         self._barriers = 0
         self._mailboxes: dict[int, Mailbox] = {}
         self._coalesced: list[CollectiveWork] | None = None
         self._all_reduce = native.all_reduce
+
+    def _begin(self, native) -> None:
+        super().__init__(native.rank, native.size)
 
     # ---- what c10d asks -------------------------------------------------------------------------------
 
@@ -546,4 +551,19 @@ class Calls:
 
 
 class MusterBackend(Calls, Backend):
-    """Of PyTorchs whose backends can be written in Python; for older ones see _older.py."""
+    """Of PyTorchs whose backends can be written in Python; for older ones see _older.py.
+
+    Where its part in C++ is compiled (_compiled.py, backend.cpp) calls of plain tensors do not come here.
+    """
+
+    is_compiled = False
+
+    def _begin(self, native) -> None:
+        compiled = part() if isinstance(native, Group) else None
+        if compiled is None:
+            super()._begin(native)
+        else:
+            self.is_compiled = True
+            compiled.begin_backend(
+                self, native.rank, native.size, compiled_calls(), native._address, self._options
+            )

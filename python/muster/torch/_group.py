@@ -7,7 +7,7 @@ from torch.distributed import ProcessGroup
 
 from muster.torch._backend import MusterBackend
 from muster.torch._older import OlderGroup
-from muster.torch._process_group import MusterProcessGroup
+from muster.torch._process_group import MusterProcessGroup, UncompiledProcessGroup
 from muster.torch._recovering_backend import RecoveringBackend, recovers
 from muster.torch._rendezvous import connect, master_of
 from muster.torch._state import GroupState
@@ -74,6 +74,7 @@ def create(opts, backend_options) -> MusterBackend | ProcessGroup:
         made = backend(opts.store, opts.group_rank, ranks, opts.timeout, f"group {name}", kind)
     if set(devices) != {"cpu"} or not PYTHON_BACKENDS:
         return made
-    group = MusterProcessGroup(opts.process_group.get_group_store(), made)
+    alone = MusterProcessGroup if made.is_compiled else UncompiledProcessGroup
+    group = alone(opts.process_group.get_group_store(), made)
     group.bound_device_id = opts.process_group.bound_device_id
     return group

@@ -12,31 +12,34 @@ import torch
 from torch._C._distributed_c10d import ProcessGroup
 
 from muster.torch._backend import made
+from muster.torch._compiled import part
 
 _CPU = torch.device("cpu")
 # By c10d's names; the second is that of older versions, which newer ones look for where the first is not
 # overridden and which must not stand beside it then.
 _CALLS = (
-    ("allreduce",),
     ("allreduce_coalesced",),
     ("reduce",),
-    ("broadcast",),
     ("allgather",),
     ("allgather_coalesced",),
-    ("all_gather_single", "_allgather_base"),
     ("all_gather_single_coalesced", "allgather_into_tensor_coalesced"),
     ("gather",),
     ("scatter",),
     ("reduce_scatter",),
-    ("reduce_scatter_single", "_reduce_scatter_base"),
     ("reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced"),
     ("all_to_all_single", "alltoall_base"),
     ("alltoall",),
     ("send",),
     ("recv",),
     ("recv_anysource",),
-    ("barrier",),
     ("_end_coalescing",),
+)
+_COMPILED_CALLS = (  # works of the compiled part are c10d's own
+    ("allreduce",),
+    ("broadcast",),
+    ("all_gather_single", "_allgather_base"),
+    ("reduce_scatter_single", "_reduce_scatter_base"),
+    ("barrier",),
 )
 
 
@@ -44,7 +47,10 @@ class MusterProcessGroup(ProcessGroup):
     """A group whose only backend is Muster's."""
 
     def __init__(self, store, backend) -> None:
-        super().__init__(store, backend.rank(), backend.size())
+        if backend.is_compiled:
+            part().begin_group(self, store, backend.rank(), backend.size())
+        else:
+            super().__init__(store, backend.rank(), backend.size())
         kind = ProcessGroup.BackendType.CUSTOM
         self._set_default_backend(kind)
         self._register_backend(_CPU, kind, backend)
@@ -56,10 +62,14 @@ class MusterProcessGroup(ProcessGroup):
         if self.rank() not in new_ranks:
             return None
         split = super().split_group(new_ranks, *args, **kwargs)
-        group = MusterProcessGroup(split.get_group_store(), split._get_backend(_CPU))
+        group = type(self)(split.get_group_store(), split._get_backend(_CPU))
         group._set_group_name(split.group_name)
         group._set_group_desc(split.group_desc)
         return group
+
+
+class UncompiledProcessGroup(MusterProcessGroup):
+    """The same where the compiled part is missing."""
 
 
 def _showing_works(name: str):
@@ -85,6 +95,11 @@ def _showing_works(name: str):
     return method
 
 
-for _names in _CALLS:
-    for _name in [name for name in _names if hasattr(ProcessGroup, name)][:1]:
-        setattr(MusterProcessGroup, _name, _showing_works(_name))
+def _show_works(kind: type, calls) -> None:
+    for names in calls:
+        for name in [name for name in names if hasattr(ProcessGroup, name)][:1]:
+            setattr(kind, name, _showing_works(name))
+
+
+_show_works(MusterProcessGroup, _CALLS)
+_show_works(UncompiledProcessGroup, _COMPILED_CALLS)

@@ -270,6 +270,10 @@ def case_calls(rank):
     turned = torch.arange(6.0).reshape(2, 3).t() * (rank + 1)
     dist.all_reduce(turned)
     note(turned)
+    work = dist.all_reduce(turned, async_op=True)
+    work.wait()
+    note(turned)
+    found.append([work.is_completed(), work.is_success()])
     columns = [torch.zeros(2, 2).t(), torch.zeros(4, 2)[::2]]
     dist.all_gather(columns, torch.arange(4.0).reshape(2, 2).t() + rank)
     note(*columns)
@@ -325,6 +329,8 @@ def main(backend: str, case: str) -> None:
     if backend == "muster":
         import muster.torch  # noqa: F401 - older PyTorchs do not look for the entry point
     dist.init_process_group(backend)
+    if os.environ.get("MUSTER_TORCH_COMPILED") == "1":
+        assert backend == "gloo" or dist.group.WORLD._get_backend(torch.device("cpu")).is_compiled
     run = globals().get(f"case_{case}") or globals()[f"muster_{case}"]
     result = run(dist.get_rank())
     dist.barrier()
