@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 from digits import write_digits
@@ -75,6 +76,26 @@ def test_the_python_resnet50_trains(tmp_path):
 @pytest.mark.skipif(not (BUILD / "examples/resnet50_cifar10").exists(), reason="built without the examples")
 def test_the_cpp_resnet50_trains(tmp_path):
     run_resnet50(tmp_path, BUILD / "examples/resnet50_cifar10")
+
+
+CLICKS = ["--samples", "40000", "--fields", "4", "--vocabulary", "10", "--numbers", "3"]
+
+
+@pytest.mark.parametrize("servers", [0, 2])
+def test_wide_and_deep_comes_near_the_best_that_can_be_had(tmp_path, servers):
+    muster = BUILD / "apps/muster/muster"
+    subprocess.run([muster, "data", "synthetic-clicks", tmp_path / "clicks", *CLICKS], check=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
+    environment |= {"PYTHONPATH": str(PACKAGES), "PATH": SEARCH_PATH, "EPOCHS": "6", "BATCH": "256"}
+    command = [sys.executable, ROOT / "examples/wide_and_deep.py"]
+    if servers:
+        command = [muster, "run", "-n", "2", "--servers", str(servers), command[-1]]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    [share] = re.findall(r"AUC 0\.\d{4}, (\d\.\d{4}) of the limit", done.stdout)
+    assert 0.98 <= float(share) <= 1.0
 
 
 def run_placed_lenet(folder, program, workers):

@@ -106,5 +106,48 @@ TEST(SyntheticCifar10, NamesANumberOfRecordsThatCannotBe) {
               Mentions("records", "is 0", "be 1", "1000000"));
 }
 
+SyntheticClickOptions few_clicks(std::uint64_t seed = 0) {
+  return {.folder = "/made", .samples = 400, .fields = 4, .vocabulary = 10, .numbers = 2, .seed = seed};
+}
+
+TEST(SyntheticClicks, AreArraysOfNumPyThatTheSameSeedMakesAgain) {
+  MemoryFiles first, second, other;
+  const SyntheticClicks clicks = write_synthetic_clicks(few_clicks(), first).value();
+  EXPECT_THAT(clicks.names,
+              ElementsAre("train_ids.npy", "train_numbers.npy", "train_labels.npy", "test_ids.npy",
+                          "test_numbers.npy", "test_labels.npy", "auc_limit.txt"));
+  ASSERT_TRUE(write_synthetic_clicks(few_clicks(), second));
+  ASSERT_TRUE(write_synthetic_clicks(few_clicks(1), other));
+  const auto bytes = [](const MemoryFiles& files, const std::string& name) {
+    return files.read("/made/" + name).value();
+  };
+  for (const std::string& name : clicks.names) {
+    EXPECT_EQ(bytes(first, name), bytes(second, name));
+    EXPECT_NE(bytes(first, name), bytes(other, name));
+  }
+  const auto ids = bytes(first, "train_ids.npy");
+  const std::string header(reinterpret_cast<const char*>(ids.data()), 128);
+  EXPECT_THAT(header, HasSubstr("'descr': '<i4', 'fortran_order': False, 'shape': (400, 4), }"));
+  EXPECT_EQ(ids.size(), 128 + 400 * 4 * sizeof(std::int32_t));
+  EXPECT_THAT(std::string(reinterpret_cast<const char*>(bytes(first, "test_labels.npy").data()), 128),
+              HasSubstr("'descr': '<f4', 'fortran_order': False, 'shape': (100,), }"));
+}
+
+TEST(SyntheticClicks, HaveALimitBetweenGuessingAndKnowing) {
+  MemoryFiles files;
+  const double limit = write_synthetic_clicks({.folder = "/made", .samples = 8000}, files).value().auc_limit;
+  EXPECT_GT(limit, 0.8);
+  EXPECT_LT(limit, 0.95);
+}
+
+TEST(SyntheticClicks, ReplaceNothingAndNameWhatCannotBe) {
+  MemoryFiles files;
+  ASSERT_TRUE(files.write("/made/test_ids.npy", {}));
+  EXPECT_THAT(write_synthetic_clicks(few_clicks(), files).error().message, HasSubstr("/made/test_ids.npy"));
+  SyntheticClickOptions wrong = few_clicks();
+  wrong.vocabulary = 0;
+  EXPECT_THAT(write_synthetic_clicks(wrong, files).error().message, Mentions("vocabulary", "not 0"));
+}
+
 }  // namespace
 }  // namespace muster::data
