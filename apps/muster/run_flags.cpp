@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
 
 #include "muster/net/net.h"
 
@@ -89,6 +90,13 @@ Result<> read_environment(PartialSettings& said, const RunFlags& flags) {
     said.environment.insert_or_assign(entry.substr(0, equals),
                                       Setting<std::string>{entry.substr(equals + 1), "--env"});
   }
+  const auto set_path = [&](const char* variable, const RunFlags::Text& path, const char* name) {
+    if (!path) return;
+    said.environment.insert_or_assign(variable,
+                                      Setting<std::string>{std::filesystem::absolute(*path).string(), name});
+  };
+  set_path("MUSTER_METRICS_FILE", flags.metrics_file, "--metrics-file");
+  set_path("MUSTER_PROFILE", flags.profile, "--profile");
   return {};
 }
 
@@ -157,6 +165,19 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
       .add_option("--tail", flags.tail, "Print only the output of these ranks; the log files have all of it")
       ->type_name("RANK,RANK");
   command
+      .add_option("--metrics-port", flags.metrics_port,
+                  "Serve the numbers of the job to Prometheus at http://127.0.0.1:PORT/metrics, or at HOST")
+      ->type_name("[HOST:]PORT");
+  command
+      .add_option(
+          "--metrics-file", flags.metrics_file,
+          "Append a line of JSON for each step to this file; with {rank} in the name, one for each worker")
+      ->type_name("FILE");
+  command
+      .add_option("--profile", flags.profile,
+                  "Record what every worker does into this folder, for `muster profile FOLDER`")
+      ->type_name("FOLDER");
+  command
       .add_option("--max-restarts", flags.max_restarts, "How often each process is restarted (default: 0)")
       ->type_name("NUMBER");
   command
@@ -190,6 +211,7 @@ Result<launch::PartialSettings> settings_of(const RunFlags& flags) {
   say(said.rank_table, flags.rank_table, "--rank-table");
   say(said.ssh, flags.ssh, "--ssh");
   say(said.log_folder, flags.log_folder, "--log-dir");
+  say(said.metrics_port, flags.metrics_port, "--metrics-port");
   say(said.tls_config, flags.tls_config, "--tls-config");
   say(said.client_password_file, flags.client_password_file, "--client-password-file");
   say(said.server_password_file, flags.server_password_file, "--server-password-file");

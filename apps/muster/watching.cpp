@@ -1,4 +1,4 @@
-// muster status and muster doctor: how a job, a host and the network between hosts are.
+// muster status, muster metrics and muster doctor: how a job, a host and the network between hosts are.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -15,6 +15,7 @@ namespace {
 struct WatchFlags {
   std::string scheduler;
   std::string master;
+  std::string listen;
   bool dumps = false;
   bool json = false;
   bool watches = false;
@@ -118,6 +119,41 @@ void add_status(CLI::App& app, Invocation& invocation) {
   command->callback([flags, &invocation] { invocation.exit_code = print_status(*flags); });
 }
 
+// Once to the terminal, or as long as the job runs to whoever asks at `listen`.
+int give_metrics(const WatchFlags& flags) {
+  const auto scheduler = launch::find_scheduler(flags.scheduler, real_environment());
+  if (!scheduler) return refuse("metrics", scheduler.error().message);
+  const auto security = launch::find_security(real_environment(), *scheduler);
+  if (!security) return refuse("metrics", security.error().message);
+  const auto ask = [&] { return launch::ask_status(*scheduler, *security, real_clock()); };
+  if (flags.listen.empty()) {
+    const auto job = ask();
+    if (!job) return refuse("metrics", job.error().message, 1);
+    fmt::print("{}", launch::metrics_text(*job));
+    return 0;
+  }
+  auto server = launch::MetricsServer::open(flags.listen);
+  if (!server) return refuse("metrics", fmt::format("--listen {}: {}", flags.listen, server.error().message));
+  fmt::print("http://{}/metrics\n", to_string(server->address()));
+  std::fflush(stdout);
+  const auto served = server->serve(ask, real_clock());
+  return served ? 0 : refuse("metrics", served.error().message, 1);
+}
+
+void add_metrics(CLI::App& app, Invocation& invocation) {
+  const auto flags = std::make_shared<WatchFlags>();
+  CLI::App* command = app.add_subcommand("metrics", "Print or serve the numbers of a job, for Prometheus");
+  command
+      ->add_option("--scheduler", flags->scheduler,
+                   "Where its scheduler listens (default: MS_SCHED_HOST and MS_SCHED_PORT)")
+      ->type_name("HOST:PORT");
+  command
+      ->add_option("--listen", flags->listen,
+                   "Serve them at /metrics until the job has ended; a port alone is of this host alone")
+      ->type_name("[HOST:]PORT");
+  command->callback([flags, &invocation] { invocation.exit_code = give_metrics(*flags); });
+}
+
 void add_doctor(CLI::App& app, Invocation& invocation) {
   const auto flags = std::make_shared<WatchFlags>();
   CLI::App* command = app.add_subcommand("doctor", "Check this host and the network for what a job needs");
@@ -136,6 +172,7 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
 
 void add_watching(CLI::App& app, Invocation& invocation) {
   add_status(app, invocation);
+  add_metrics(app, invocation);
   add_doctor(app, invocation);
 }
 

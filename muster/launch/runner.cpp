@@ -168,6 +168,21 @@ SupervisorOptions supervisor_options(const JobSettings& job, const Environment& 
           .keeper_fd = kept.keeper_fd};
 }
 
+// Where the job's numbers are served from; nothing: nobody asked for them.
+Result<std::optional<MetricsServer>> open_metrics(const JobSettings& job) {
+  const auto& [where, origin] = job.metrics_port;
+  if (where.empty()) return std::nullopt;
+  if (job.preset.value != "muster")
+    return fail(Code::invalid_argument,
+                fmt::format("{} {}: a job of preset {} has no scheduler whose numbers could be served",
+                            origin, where, job.preset.value));
+  auto server = MetricsServer::open(where);
+  if (!server)
+    return fail(server.error().code, fmt::format("{} {}: {}", origin, where, server.error().message));
+  fmt::print(stderr, "muster: numbers of the job at http://{}/metrics\n", to_string(server->address()));
+  return std::optional(*std::move(server));
+}
+
 // The hosts that this launcher reaches by ssh.
 int run_by_ssh(const JobSettings& job, const Environment& environment, const std::string& run_folder,
                const Kept& kept) {
@@ -189,8 +204,11 @@ int run_by_ssh(const JobSettings& job, const Environment& environment, const std
   if (!work) return refuse(work.error());
   fmt::print(stderr, "muster: starting processes on {} hosts, logs in {}\n", work->hosts.size(),
              job.log_folder.value);
+  auto metrics = open_metrics(job);
+  if (!metrics) return refuse(metrics.error());
   SupervisorOptions options = supervisor_options(job, environment, run_folder, kept);
   options.token = *token;
+  if (*metrics) options.metrics = &**metrics;
   return supervise(std::move(work->hosts), options);
 }
 
@@ -210,8 +228,11 @@ int run_work(const JobSettings& job, const Environment& environment, const std::
     return 0;
   }
   fmt::print(stderr, "{}\n", announcement(job, work->spec));
+  auto metrics = open_metrics(job);
+  if (!metrics) return refuse(metrics.error());
   SupervisorOptions options = supervisor_options(job, environment, run_folder, kept);
   options.token = work->token;
+  if (*metrics) options.metrics = &**metrics;
   options.lease = work->gathered.rendezvous.get();
   return supervise(work->spec, options);
 }

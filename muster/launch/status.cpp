@@ -18,7 +18,9 @@ using nlohmann::json;
 
 constexpr auto answer_limit = std::chrono::seconds(5);
 
-std::string_view name_of(Status::State state) {
+}  // namespace
+
+std::string_view state_name(Status::State state) {
   switch (state) {
     case Status::State::forming:
       return "forming";
@@ -32,7 +34,7 @@ std::string_view name_of(Status::State state) {
   return "";
 }
 
-std::string_view name_of(cluster::WorkPhase phase) {
+std::string_view phase_name(cluster::WorkPhase phase) {
   switch (phase) {
     case cluster::WorkPhase::starting:
       return "starting";
@@ -49,6 +51,8 @@ std::string_view name_of(cluster::WorkPhase phase) {
   }
   return "";
 }
+
+namespace {
 
 std::uint32_t absent(const Status& status, Role role) {
   const auto present = static_cast<std::uint32_t>(std::count_if(
@@ -80,7 +84,7 @@ json node_json(const Status::Node& node) {
           {"epoch", node.epoch},
           {"step", or_null(node.step != cluster::no_step, node.step)},
           {"train_epoch", or_null(node.activity.train_epoch != 0, node.activity.train_epoch)},
-          {"phase", name_of(node.activity.phase)},
+          {"phase", phase_name(node.activity.phase)},
           {"call", or_null(calls, to_string(node.activity.call))},
           {"call_number", or_null(calls, node.activity.call_number)},
           {"doing", doing(node)},
@@ -167,7 +171,7 @@ Result<> tell_of_early_end(const net::HostPort& scheduler, std::shared_ptr<const
 std::string status_text(const JobStatus& job) {
   const Status& status = job.status;
   std::string text = fmt::format("job {:016x} at {}: {}, epoch {}, since {:.3g} s", job.job_id, job.scheduler,
-                                 name_of(status.state), job.epoch, in_seconds(status.age));
+                                 state_name(status.state), job.epoch, in_seconds(status.age));
   const bool has_steps = std::any_of(status.nodes.begin(), status.nodes.end(),
                                      [](const auto& node) { return node.step != cluster::no_step; });
   if (status.state == Status::State::running && has_steps)
@@ -188,7 +192,7 @@ std::string status_text(const JobStatus& job) {
 
 std::string status_line(const JobStatus& job) {
   const Status& status = job.status;
-  std::string text = fmt::format("{}, {} of {} workers", name_of(status.state),
+  std::string text = fmt::format("{}, {} of {} workers", state_name(status.state),
                                  status.worker_num - absent(status, Role::worker), status.worker_num);
   const auto most = std::max_element(
       status.nodes.begin(), status.nodes.end(), [](const Status::Node& a, const Status::Node& b) {
@@ -217,7 +221,7 @@ std::string status_json(const JobStatus& job, bool is_indented) {
   const json made = {{"scheduler", job.scheduler},
                      {"job", fmt::format("{:016x}", job.job_id)},
                      {"epoch", job.epoch},
-                     {"state", name_of(status.state)},
+                     {"state", state_name(status.state)},
                      {"recovers", status.recovers},
                      {"worker_num", status.worker_num},
                      {"server_num", status.server_num},

@@ -15,6 +15,7 @@
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/cluster/cluster.h"
 #include "muster/launch/failure_report.h"
+#include "muster/launch/metrics.h"
 #include "muster/launch/process.h"
 #include "muster/launch/run_folder.h"
 #include "muster/launch/supervision.h"
@@ -76,6 +77,11 @@ void Supervisor::start_all() {
 }
 
 void Supervisor::start_watch() {
+  if (options_.metrics != nullptr && !processes_.empty())
+    if (const auto served =
+            options_.metrics->serve_beside(*processes_.front().spec, options_.token, options_.clock);
+        !served)
+      say(fmt::format("the numbers of the job are not served: {}", served.error().message));
   if (!options_.asks_scheduler || !console_.is_terminal() || processes_.empty()) return;
   if (auto watch = StateWatch::start(*processes_.front().spec, options_.token, options_.clock))
     watch_ = std::move(*watch);

@@ -18,6 +18,8 @@
 
 namespace muster::launch {
 
+class MetricsServer;
+
 struct SupervisorOptions {
   const Clock& clock;           // borrowed
   std::string log_folder = {};  // exists; gets one file for each process
@@ -40,6 +42,7 @@ struct SupervisorOptions {
   bool is_colored = false;              // on a terminal
   bool asks_scheduler = false;          // Muster's own, for the live line of a terminal
   std::string token = {};               // with which it lets itself be asked; empty: as its process says
+  MetricsServer* metrics = nullptr;     // borrowed; to be served beside the job
   std::string host = {};                // this one's name in reports, where the job has several
   Lease* lease = nullptr;               // borrowed; ties the job here to the rest of it
   int keeper_fd = -1;                   // readable: the keeper is gone, and everything has to end at once

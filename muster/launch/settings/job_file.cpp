@@ -69,6 +69,7 @@ class Reader {
         {"ssh", &PartialSettings::ssh},
         {"rank_table", &PartialSettings::rank_table, true},
         {"logs", &PartialSettings::log_folder, true},
+        {"metrics_port", &PartialSettings::metrics_port, false},
         {"recovery", &PartialSettings::recovery_folder, true},
         {"tls_config", &PartialSettings::tls_config, true},
         {"client_password_file", &PartialSettings::client_password_file, true},
@@ -313,6 +314,7 @@ std::string job_file_text(const JobSettings& job, WithOrigins origins) {
   writer.text("style", job.style);
   writer.text("rank_table", job.rank_table);
   writer.text("logs", job.log_folder);
+  writer.text("metrics_port", job.metrics_port);
   writer.text("recovery", job.recovery_folder);
   if (!job.tail.value.empty())
     writer.line("tail", fmt::format("[{}]", fmt::join(job.tail.value, ", ")), job.tail.origin);

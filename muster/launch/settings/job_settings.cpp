@@ -26,9 +26,9 @@ constexpr auto fields = std::make_tuple(
     &PartialSettings::roles, &PartialSettings::servers, &PartialSettings::scheduler, &PartialSettings::port,
     &PartialSettings::max_restarts, &PartialSettings::restart, &PartialSettings::style,
     &PartialSettings::rank_table, &PartialSettings::ssh, &PartialSettings::log_folder,
-    &PartialSettings::recovery_folder, &PartialSettings::tail, &PartialSettings::tls_config,
-    &PartialSettings::client_password_file, &PartialSettings::server_password_file,
-    &PartialSettings::token_file, &PartialSettings::is_open);
+    &PartialSettings::recovery_folder, &PartialSettings::metrics_port, &PartialSettings::tail,
+    &PartialSettings::tls_config, &PartialSettings::client_password_file,
+    &PartialSettings::server_password_file, &PartialSettings::token_file, &PartialSettings::is_open);
 
 Result<> check_range(const std::optional<Setting<std::int64_t>>& said, std::string_view what,
                      std::int64_t least, std::int64_t most) {
@@ -199,6 +199,7 @@ Result<JobSettings> complete(const PartialSettings& said) {
   take(job.rank_table, said.rank_table);
   take(job.ssh, said.ssh);
   take(job.log_folder, said.log_folder);
+  take(job.metrics_port, said.metrics_port);
   take(job.recovery_folder, said.recovery_folder);
   take(job.tail, said.tail);
   take(job.tls_config, said.tls_config);

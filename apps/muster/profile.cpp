@@ -1,0 +1,70 @@
+// muster profile: where the time of a script goes.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "commands.h"
+#include "places.h"
+
+namespace muster::app {
+namespace {
+
+struct ProfileFlags {
+  std::string folder = "muster-profile";
+  std::vector<std::string> command;
+};
+
+// This process becomes another program; only an error returns.
+int become(std::vector<std::string> command) {
+  std::vector<char*> arguments;
+  for (std::string& word : command) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execvp(arguments.front(), arguments.data());
+  return refuse("profile", fmt::format("cannot start '{}': {}", command.front(), std::strerror(errno)));
+}
+
+int profile(ProfileFlags flags, const CLI::App& command, const std::string& program) {
+  if (flags.command.empty())
+    return refuse("profile", "name a script or the folder of a profile: muster profile train.py");
+  if (const auto known = check_option(command, flags.command); !known)
+    return refuse("profile", known.error().message);
+  std::error_code error;
+  if (flags.command.size() == 1 && std::filesystem::is_directory(flags.command.front(), error))
+    return become({python_for_scripts(program), "-c", "from muster import _profile; _profile.show()",
+                   flags.command.front()});
+  if (const auto complete = complete_command(flags.command, program); !complete)
+    return refuse("profile", complete.error().message);
+  ::setenv("MUSTER_PROFILE", std::filesystem::absolute(flags.folder).c_str(), 1);
+  return become(std::move(flags.command));
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app, Invocation& invocation) {
+  auto flags = std::make_shared<ProfileFlags>();
+  CLI::App* command = app.add_subcommand(
+      "profile", "Show where the time of a script goes: data, ops, other workers, Python; and a trace");
+  command->footer(
+      "\nAfter the options come the script and its own arguments, or the folder of a profile:\n"
+      "  muster profile train.py --epochs 1\n"
+      "  muster run -n 4 --profile muster-profile train.py\n"
+      "  muster profile muster-profile\n"
+      "The script runs to its end and is recorded all the time. Of a job each worker writes what it did "
+      "into\n"
+      "the folder, and the last line above shows them all.");
+  command->add_option("--out", flags->folder, "Folder of the profile (default: muster-profile)")
+      ->type_name("FOLDER");
+  command->prefix_command();
+  command->callback([command, flags, &invocation] {
+    flags->command = command->remaining();
+    invocation.exit_code = profile(*flags, *command, invocation.program);
+  });
+}
+
+}  // namespace muster::app
