@@ -1,5 +1,7 @@
 """Muster starts a training job on any machines from environment variables alone, and trains on it fast."""
 
+import os as _os
+
 import muster._openmp  # first: it decides how the kernels' threads wait, which is read once
 import muster._subclasses  # noqa: F401 - before there is any subclass
 from muster import _attributes as _attributes
@@ -60,6 +62,10 @@ from muster._version import __version__ as __version__
 from muster.nn import Cell
 
 _display.install()
+if _folder := _os.environ.pop("MUSTER_PROFILE", None):  # no processes of this one record, too
+    from muster import _profile
+
+    _profile.record_until_exit(_folder)
 
 __all__ = [
     "Cell",

@@ -12,6 +12,7 @@ from muster._core import (
     EarlyStopping,
     Explanation,
     Fbeta,
+    JsonLines,
     LambdaCallback,
     LearningRateScheduler,
     Loss,
@@ -23,6 +24,7 @@ from muster._core import (
     ProgressBar,
     Recall,
     ReduceLROnPlateau,
+    TensorBoard,
     TimeMonitor,
     Top1CategoricalAccuracy,
     Top5CategoricalAccuracy,
@@ -34,6 +36,9 @@ from muster._core import (
     metric_names,
     save_checkpoint,
 )
+from muster._loggers import Logger, logger, logger_names
+from muster._profile import Profiler, profile
+from muster._summary_writer import SummaryWriter
 
 __all__ = [
     "F1",
@@ -47,17 +52,22 @@ __all__ = [
     "EarlyStopping",
     "Explanation",
     "Fbeta",
+    "JsonLines",
     "LambdaCallback",
     "LearningRateScheduler",
+    "Logger",
     "Loss",
     "LossMonitor",
     "Metric",
     "Model",
     "ModelCheckpoint",
     "Precision",
+    "Profiler",
     "ProgressBar",
     "Recall",
     "ReduceLROnPlateau",
+    "SummaryWriter",
+    "TensorBoard",
     "TimeMonitor",
     "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy",
@@ -66,6 +76,9 @@ __all__ = [
     "detect_anomaly",
     "load_checkpoint",
     "load_param_into_net",
+    "logger",
+    "logger_names",
     "metric_names",
+    "profile",
     "save_checkpoint",
 ]

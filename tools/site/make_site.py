@@ -48,6 +48,8 @@ SECTIONS = {
         "docs/guide/cluster.md",
         "docs/guide/forming.md",
         "docs/guide/watching.md",
+        "docs/guide/metrics.md",
+        "docs/guide/profiling.md",
         "docs/guide/security.md",
     ],
     "When processes die": ["docs/guide/recovery.md", "docs/guide/recovery-points.md"],

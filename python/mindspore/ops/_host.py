@@ -4,7 +4,7 @@ import ctypes
 import inspect
 
 import muster
-from mindspore import _names
+from mindspore import _names, _summaries
 from mindspore.ops._primitive import Primitive
 from muster import _core, ops
 
@@ -251,30 +251,35 @@ class CheckNumerics(Primitive):
 
 # ---- Summaries ---------------------------------------------------------------------------------------------
 
-_said = set()
 
+def _summary(kind, is_shape, shapes):
+    """The op of a plugin: what it is called with goes to the SummaryRecord that is open, in each run."""
 
-def say_once(text):
-    """To stderr, the first time."""
-    if text not in _said:
-        _said.add(text)
-        import sys
-
-        print(f"muster: {text}", file=sys.stderr)
-
-
-def _summary(name):
     def compute(self, name, value):
-        say_once(f"{type(self).__name__} records nothing: there is no SummaryRecord in Muster")
+        if not isinstance(name, str):
+            raise TypeError(f"{kind}: name is a text, not {type(name).__name__}")
+        if not name:
+            raise ValueError(f"{kind}: name is empty")
+        if not isinstance(value, muster.Tensor):
+            raise TypeError(f"{kind}: the value of '{name}' is a Tensor, not {type(value).__name__}")
+        if not is_shape(tuple(value.shape)):
+            raise ValueError(f"{kind}: the value of '{name}' has the shape {value.shape}: {shapes}")
+        plugin = kind.removesuffix("Summary").lower()
 
-    doc = "Accepted: nothing is recorded, which is said once."
-    return type(name, (Primitive,), {"compute": compute, "__doc__": doc})
+        def put(found):
+            _summaries.put(plugin, name, found)
+            return ()
+
+        _core._call_host_function(_number((kind, name), put), [ops.stop_gradient(value)], [], True)
+
+    doc = f"Records a value under a name at this step: {shapes}. SummaryRecord and SummaryCollector write it."
+    return type(kind, (Primitive,), {"compute": compute, "__doc__": doc})
 
 
-ScalarSummary = _summary("ScalarSummary")
-ImageSummary = _summary("ImageSummary")
-TensorSummary = _summary("TensorSummary")
-HistogramSummary = _summary("HistogramSummary")
+ScalarSummary = _summary("ScalarSummary", lambda shape: len(shape) <= 1, "at most one axis, with one element")
+ImageSummary = _summary("ImageSummary", lambda shape: len(shape) == 4, "(batch, 1 or 3, height, width)")
+TensorSummary = _summary("TensorSummary", lambda shape: len(shape) >= 1, "at least one axis")
+HistogramSummary = _summary("HistogramSummary", lambda shape: len(shape) >= 1, "at least one axis")
 
 # ---- Overflow ----------------------------------------------------------------------------------------------
 

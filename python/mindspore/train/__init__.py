@@ -50,8 +50,6 @@ _LATER = {
     "BackupAndRestore": "_more_callbacks",
     "History": "_more_callbacks",
     "OnRequestExit": "_more_callbacks",
-    "SummaryCollector": "_more_callbacks",
-    "SummaryRecord": "_more_callbacks",
     "data_sink": "_more_callbacks",
     "DatasetHelper": "dataset_helper",
     "connect_network_with_dataset": "dataset_helper",

@@ -1,4 +1,4 @@
-"""Callbacks that are written in Python, and what stands in for MindSpore's summaries."""
+"""Callbacks that are written in Python."""
 
 import json
 import os
@@ -226,51 +226,6 @@ class BackupAndRestore(Callback):
         """Removes the file of a training that is done."""
         if self._deletes and os.path.exists(self._file):
             os.remove(self._file)
-
-
-class SummaryCollector(Callback):
-    """Accepted, and does nothing: Muster has a dashboard of its own."""
-
-    def __init__(self, summary_dir, *_, **settings):
-        super().__init__()
-        _no_summaries("SummaryCollector")
-
-
-class SummaryRecord:
-    """Accepted, and writes nothing."""
-
-    def __init__(self, log_dir, *_, **settings):
-        _no_summaries("SummaryRecord")
-        self.log_dir = log_dir
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def add_value(self, plugin, name, value):
-        """Does nothing."""
-
-    def record(self, step, train_network=None, plugin_filter=None):
-        """Does nothing; True, as MindSpore's."""
-        return True
-
-    def set_mode(self, mode):
-        """Does nothing."""
-
-    def flush(self):
-        """Does nothing."""
-
-    def close(self):
-        """Does nothing."""
-
-
-def _no_summaries(name):
-    _device.note_once(
-        f"note: {name} writes no summary files: `muster dashboard` shows a training, LossMonitor prints its "
-        "loss"
-    )
 
 
 def data_sink(fn, dataset, sink_size=1, jit_config=None, input_signature=None):

@@ -94,6 +94,21 @@ void bind_context(nb::module_& core) {
       .def_ro("dataset_sink_mode", &CallbackContext::dataset_sink_mode)
       .def_prop_ro("net_outputs", &outputs_object,
                    "Of the last step: the loss, or a tuple that begins with it.")
+      .def("_loss",
+           [](const CallbackContext& self) {
+             const auto loss = loss_of(self);
+             return loss ? std::optional(*loss) : std::nullopt;
+           })
+      .def("_next_rate", [](const CallbackContext& self) { return rate_of_next_step(self); })
+      .def("_batch_types",
+           [](const CallbackContext& self) {
+             nb::list types;
+             for (const graph::TensorType& type : self.batch_types)
+               types.append(nb::make_tuple(type.dtype, tuple_of(type.shape.sizes(), [](std::int64_t size) {
+                                             return nb::object(nb::int_(size));
+                                           })));
+             return types;
+           })
       .def_prop_ro(
           "eval_results", [](const CallbackContext& self) { return metric_values_object(self.eval_results); },
           "Metrics by name of fit's evaluation after this epoch.")

@@ -1,0 +1,351 @@
+"""Profiles: where the time of a training goes, as tables and as a trace for Perfetto.
+
+Each rank writes rank<N>.json in a folder: what its main thread did and each op, on the host's monotonic
+clock. `report` joins those of all ranks.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import statistics
+import sys
+
+from muster import _core
+
+NAMES = (
+    "computing",
+    "dispatch",
+    "communication",
+    "waiting",
+    "reading data",
+    "saving",
+    "evaluating",
+    "script",
+)
+_OF_PHASE = {
+    "reading_data": "reading data",
+    "computing": "dispatch",  # what is left of it when its ops are counted
+    "saving": "saving",
+    "evaluating": "evaluating",
+    "starting": "script",
+    "script": "script",
+}
+
+
+class _Rank:
+    """What one rank has written."""
+
+    def __init__(self, data):
+        self.data = data
+        self.rank, self.host = data["rank"], data["host"]
+        self.wall = data["end"] - data["begin"]
+        self.calls = [span for span in data["op_spans"] if data["ops"][span[0]][2]]  # with other workers
+        self.offset = 0  # what its clock lacks to that of the first rank
+        self.waited = [0] * len(self.calls)
+
+    def shares(self):
+        """Nanoseconds by name: NAMES, which add up to the whole."""
+        of = dict.fromkeys(NAMES, 0)
+        for phase, time in self.data["phases"].items():
+            of[_OF_PHASE[phase]] += time
+        for name, time in self._ops_by_phase():
+            of[name] -= time
+        of["computing"] = sum(op[4] for op in self.data["ops"] if not op[2])
+        of["waiting"] = sum(self.waited)
+        of["communication"] = sum(op[4] for op in self.data["ops"] if op[2]) - of["waiting"]
+        return {name: max(0, time) for name, time in of.items()}
+
+    def _ops_by_phase(self):
+        """(name, time) of ops that ran while the main thread did that; of dropped spans as if it computed."""
+        spans, at = sorted(self.data["phase_spans"], key=lambda span: span[1]), 0
+        counted = 0
+        for _, begin, end in sorted(self.data["op_spans"], key=lambda span: span[1]):
+            while at + 1 < len(spans) and spans[at + 1][1] <= begin:
+                at += 1
+            counted += end - begin
+            yield _OF_PHASE[spans[at][0]] if spans else "dispatch", end - begin
+        yield "dispatch", sum(op[4] for op in self.data["ops"]) - counted
+
+
+def _load(folder):
+    ranks = []
+    for name in os.listdir(folder):
+        if name.startswith("rank") and name.endswith(".json"):
+            with open(os.path.join(folder, name)) as file:
+                ranks.append(_Rank(json.load(file)))
+    if not ranks:
+        raise FileNotFoundError(f"there is no profile in '{folder}': rank0.json is what a profile writes")
+    ranks.sort(key=lambda rank: rank.rank)
+    _join(ranks)
+    return ranks
+
+
+def _join(ranks):
+    """Clocks of hosts on that of the first, and of each call what was waiting for others.
+
+    A call of all workers ends for all of them at about the same time, and takes as long as for the one that
+    comes last: what the others are in it longer is waiting.
+    """
+    counts = {len(rank.calls) for rank in ranks}
+    if len(counts) != 1 or counts == {0}:
+        return
+    first = ranks[0]
+    for rank in ranks[1:]:
+        if rank.host != first.host:
+            pairs = zip(first.calls, rank.calls, strict=True)
+            rank.offset = round(statistics.median(mine[2] - other[2] for mine, other in pairs))
+    for number, calls in enumerate(zip(*(rank.calls for rank in ranks), strict=True)):
+        least = min(end - begin for _, begin, end in calls)
+        for rank, (_, begin, end) in zip(ranks, calls, strict=True):
+            rank.waited[number] = end - begin - least
+
+
+def _time_text(nanoseconds):
+    for unit, size in (("s", 1e9), ("ms", 1e6)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.3g} {unit}"
+    return f"{nanoseconds / 1e3:.3g} us"
+
+
+def _table(rows):
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "".join(
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        + "\n"
+        for row in rows
+    )
+
+
+def _ranks_table(ranks):
+    rows = [["rank", "time", *NAMES]]
+    for rank in ranks:
+        shares = rank.shares()
+        rows.append(
+            [str(rank.rank), _time_text(rank.wall)]
+            + [f"{100 * shares[name] / max(1, rank.wall):.1f} %" for name in NAMES]
+        )
+    return _table(rows)
+
+
+def _ops_table(rank, most=20):
+    total = sum(op[4] for op in rank.data["ops"]) or 1
+    by_what = {}
+    for what, _, _, calls, time in rank.data["ops"]:
+        known = by_what.setdefault(what, [0, 0])
+        known[0] += calls
+        known[1] += time
+    rows = [["op", "calls", "each", "time", "share"]]
+    slowest = sorted(by_what.items(), key=lambda item: -item[1][1])
+    for what, (calls, time) in slowest[:most]:
+        rows.append(
+            [what, str(calls), _time_text(time / calls), _time_text(time), f"{100 * time / total:.1f} %"]
+        )
+    rest = slowest[most:]
+    if rest:
+        time = sum(each[1] for _, each in rest)
+        rows.append(
+            [
+                f"{len(rest)} more",
+                str(sum(each[0] for _, each in rest)),
+                "",
+                _time_text(time),
+                f"{100 * time / total:.1f} %",
+            ]
+        )
+    return _table(rows)
+
+
+_HINTS = {
+    "reading data": "the step waits for it: num_parallel_workers in map() and batch(), or cheaper transforms",
+    "waiting": "it waits for slower ranks: the rank with the least waiting is the one to look at",
+    "communication": "fewer and larger calls: larger batches, fewer workers, faster links",
+    "dispatch": "tracing and what stands around ops: `muster explain --trace` shows what is traced anew",
+    "saving": "save less often: save_checkpoint_steps of CheckpointConfig",
+    "evaluating": "evaluate less often: valid_frequency of fit",
+    "script": "Python between the steps: callbacks, prints and asnumpy() of each step",
+}
+
+
+def _hints(ranks):
+    """What costs a tenth or more somewhere, most first."""
+    found = []
+    for name, advice in _HINTS.items():
+        share, rank = max((each.shares()[name] / max(1, each.wall), each.rank) for each in ranks)
+        if share >= 0.1:
+            found.append((share, f"at most {100 * share:.0f} % to gain on rank {rank}, {name}: {advice}\n"))
+    return "".join(text for _, text in sorted(found, reverse=True))
+
+
+def _trace(ranks):
+    """In Chrome's trace format, times in microseconds."""
+    start = min(rank.data["begin"] + rank.offset for rank in ranks)
+    events = []
+    for rank in ranks:
+
+        def span(name, category, begin, end, rank=rank):
+            return {
+                "ph": "X",
+                "name": name,
+                "cat": category,
+                "pid": rank.rank,
+                "tid": 0,
+                "ts": (begin + rank.offset - start) / 1e3,
+                "dur": (end - begin) / 1e3,
+            }
+
+        events.append(
+            {
+                "ph": "M",
+                "name": "process_name",
+                "pid": rank.rank,
+                "args": {"name": f"rank {rank.rank} ({rank.host})"},
+            }
+        )
+        events += [
+            span(phase.replace("_", " "), "phase", *times) for phase, *times in rank.data["phase_spans"]
+        ]
+        for index, begin, end in rank.data["op_spans"]:
+            what, _, talks, *_ = rank.data["ops"][index]
+            events.append(span(what, "communication" if talks else "op", begin, end))
+    if len({len(rank.calls) for rank in ranks}) == 1:
+        events += _arrows(ranks, start)
+    return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def _arrows(ranks, start):
+    """From the rank that comes last into a call to all others, whose ends it lets go."""
+    for number, calls in enumerate(zip(*(rank.calls for rank in ranks), strict=True)):
+        last = max(range(len(ranks)), key=lambda index: calls[index][1] + ranks[index].offset)
+        for index, rank in enumerate(ranks):
+            if index == last:
+                continue
+            common = {"name": "lets go", "cat": "wait", "id": number * len(ranks) + index, "tid": 0}
+            begin = calls[last][1] + ranks[last].offset - start
+            end = max(begin, calls[index][2] + rank.offset - start)
+            yield {**common, "ph": "s", "pid": ranks[last].rank, "ts": begin / 1e3}
+            yield {**common, "ph": "f", "bp": "e", "pid": rank.rank, "ts": end / 1e3}
+
+
+def report(folder):
+    """The tables of a folder's profile as text; writes trace.json there. FileNotFoundError without one."""
+    ranks = _load(folder)
+    with open(os.path.join(folder, "trace.json"), "w") as file:
+        json.dump(_trace(ranks), file)
+    dropped = sum(rank.data["dropped"] for rank in ranks)
+    return (
+        f"{_ranks_table(ranks)}\nops of rank {ranks[0].rank}:\n{_ops_table(ranks[0])}\n{_hints(ranks)}"
+        + (f"{dropped} spans are not in the trace, only in the tables\n" if dropped else "")
+        + f"trace for ui.perfetto.dev or chrome://tracing: {os.path.join(folder, 'trace.json')}\n"
+    )
+
+
+def start():
+    """Records from now on. ValueError where a profile is recorded already."""
+    _core._start_profile()
+
+
+def stop(folder):
+    """Ends the profile and writes rank<N>.json in `folder`; its path. ValueError where none is recorded."""
+    data = _core._stop_profile()
+    data |= {"rank": _core._rank(), "host": socket.gethostname()}
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f"rank{data['rank']}.json")
+    with open(path, "w") as file:
+        json.dump(data, file)
+    return path
+
+
+def tell(folder, ranks):
+    """What rank 0 prints at the end of a profile: of a job the others may still write."""
+    if _core._rank() != 0:
+        return
+    if ranks == 1:
+        print(report(folder), end="", flush=True)
+    else:
+        print(f"profile of rank 0 written; of all {ranks} ranks: muster profile {folder}", flush=True)
+
+
+@contextlib.contextmanager
+def profile(folder="muster-profile"):
+    """Records what runs in a `with` block; behind it the tables are printed and the trace is written.
+
+    In a job every rank writes rank<N>.json in `folder`, and `muster profile FOLDER` shows all of them.
+    ValueError where a profile is recorded already.
+    """
+    start()
+    try:
+        yield
+    finally:
+        stop(folder)
+        tell(folder, _core._world_size())
+
+
+class Profiler(_core.Callback):
+    """Records the steps `start` to `stop` of a training, from 1, and shows where their time went.
+
+    Each rank writes rank<N>.json in `folder`. In a process alone the tables are printed and
+    `folder`/trace.json is written; in a job `muster profile FOLDER` does both for all ranks. An op costs
+    0.1 us more meanwhile, else nothing. For a loop by hand: train.profile().
+    """
+
+    def __init__(self, start=10, stop=59, folder="muster-profile"):
+        super().__init__()
+        if not 1 <= start <= stop:
+            raise ValueError(
+                f"Profiler: start is {start} and stop {stop}: steps from 1, stop not before start"
+            )
+        self._first, self._last, self._folder = start, stop, os.fspath(folder)
+        self._is_recording = False
+
+    def on_train_step_begin(self, run_context):
+        """Begins before step `start`."""
+        if run_context.cur_step_num == self._first and not self._is_recording:
+            start()
+            self._is_recording = True
+
+    def on_train_step_end(self, run_context):
+        """Ends behind step `stop`."""
+        if run_context.cur_step_num >= self._last:
+            self._end()
+
+    def __exit__(self, *error):
+        self._end()
+
+    def _end(self):
+        if self._is_recording:
+            self._is_recording = False
+            stop(self._folder)
+            tell(self._folder, _core._world_size())
+
+    def state_dict(self):
+        """Nothing: a profile is of one process."""
+        return {}
+
+    def load_state_dict(self, state):
+        """Nothing."""
+
+
+def record_until_exit(folder):
+    """What `muster profile` does to a script."""
+    if os.environ.get("MS_ROLE", "MS_WORKER") != "MS_WORKER":
+        return  # the scheduler and servers train nothing
+    import atexit
+
+    def end():
+        stop(folder)
+        tell(folder, _core._world_size())
+
+    start()
+    atexit.register(end)
+
+
+def show():
+    """What `muster profile FOLDER` does."""
+    try:
+        print(report(sys.argv[1]), end="")
+    except OSError as error:
+        sys.exit(f"muster profile: {error}")

@@ -1,0 +1,153 @@
+"""`muster metrics` and `muster run --metrics-port`: the numbers of a job in the format of Prometheus."""
+
+import contextlib
+import http.client
+import re
+import socket
+import subprocess
+
+import pytest
+from job import PATIENCE, Job, Process, clean_environment, free_port
+from places import BUILD, SEARCH_PATH
+
+MUSTER = str(BUILD / "apps/muster/muster")
+WAITS = """
+import time
+import muster
+from muster import nn, train, dataset as ds
+import numpy
+muster.init()
+rows = numpy.ones((8, 2), numpy.float32)
+net = nn.Dense(2, 1)
+model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+model.train(3, ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"]).batch(4))
+print("trained", flush=True)
+time.sleep(600)
+"""
+
+
+def get(port, path="/metrics", method="GET"):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection.request(method, path)
+    answer = connection.getresponse()
+    return answer.status, answer.headers, answer.read().decode()
+
+
+def samples_in(text):
+    """{(name, rank or ""): value}, by the parser of Prometheus's own client."""
+    parser = pytest.importorskip("prometheus_client.parser")
+    found = {}
+    for family in parser.text_string_to_metric_families(text):
+        assert family.documentation
+        assert family.type == "gauge"
+        for sample in family.samples:
+            wanted = sample.labels.get("state") or sample.labels.get("phase") or sample.labels.get("rank", "")
+            found.setdefault(sample.name, {})[wanted] = sample.value
+    return found
+
+
+def test_all_ranks_of_a_job_are_numbers(tmp_path):
+    with Job(WAITS, 2) as job:
+        for worker in job.workers:
+            worker.wait_for_line("trained")
+        command = [MUSTER, "metrics", "--scheduler", f"127.0.0.1:{job.port}"]
+        environment = clean_environment()
+        while True:  # until both heartbeats have told of the last step
+            printed = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=PATIENCE
+            )
+            assert printed.returncode == 0, printed.stderr
+            found = samples_in(printed.stdout)
+            if found["muster_process_step"] == {"0": 6, "1": 6}:
+                break
+        assert found["muster_up"] == {"": 1}
+        assert found["muster_job_state"]["running"] == 1
+        assert sum(found["muster_job_state"].values()) == 1
+        assert found["muster_process_up"] == {"0": 1, "1": 1}
+        assert found["muster_job_epoch"][""] >= 1
+        assert all(0 <= age < 60 for age in found["muster_process_heartbeat_age_seconds"].values())
+        port = free_port()
+        server = Process("metrics", [*command, "--listen", str(port)], environment)
+        try:
+            server.wait_for_line(f"http://127.0.0.1:{port}/metrics")
+            status, headers, text = get(port)
+            assert (status, headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+            assert samples_in(text)["muster_process_step"] == {"0": 6, "1": 6}
+            assert get(port, "/")[0] == 404
+            assert get(port, "/../etc/passwd")[0] == 404
+            assert get(port, method="POST")[0] == 405
+            with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as flood:
+                flood.sendall(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 20_000)
+                with contextlib.suppress(ConnectionResetError):
+                    assert flood.recv(1) == b""  # it is hung up on
+            assert get(port)[0] == 200
+            for process in job.everybody():
+                process.end()
+            assert samples_in_until_down(port)["muster_up"] == {"": 0}
+        finally:
+            server.end()
+
+
+def samples_in_until_down(port):
+    while True:
+        found = samples_in(get(port)[2])
+        if found["muster_up"] == {"": 0}:
+            return found
+
+
+def test_run_serves_the_numbers_of_its_job(tmp_path):
+    (tmp_path / "train.py").write_text(WAITS)
+    port = free_port()
+    command = [MUSTER, "run", "-n", "2", "--metrics-port", str(port), "train.py"]
+    environment = {**clean_environment(), "PATH": SEARCH_PATH}
+    process = Process("run", ["env", "-C", str(tmp_path), *command], environment)
+    try:
+        process.wait_for_line(f"numbers of the job at http://127.0.0.1:{port}/metrics")
+        process.wait_for_line("trained")
+        process.wait_for_line("trained")
+        while samples_in(get(port)[2]).get("muster_process_step") != {"0": 6, "1": 6}:
+            pass
+    finally:
+        process.signal(2)
+        process.wait()
+    with pytest.raises(ConnectionRefusedError):
+        get(port)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--metrics-port", "x"], r"--metrics-port x: 'x' is no port and no HOST:PORT: 9400, 10.0.0.5:9400"),
+        (["--preset", "pytorch", "--metrics-port", "9400"], "a job of preset pytorch has no scheduler"),
+    ],
+)
+def test_a_port_that_cannot_serve_is_refused_before_anything_starts(tmp_path, options, told):
+    (tmp_path / "train.py").write_text("print('started')\n")
+    done = subprocess.run(
+        [MUSTER, "run", "-n", "1", *options, "train.py"],
+        cwd=tmp_path,
+        env={**clean_environment(), "PATH": SEARCH_PATH},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert re.search(told, done.stderr)
+    assert "started" not in done.stdout
+
+
+def test_a_port_that_is_taken_is_named(tmp_path):
+    (tmp_path / "train.py").write_text("print('started')\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [MUSTER, "run", "-n", "1", "--metrics-port", str(port), "train.py"],
+            cwd=tmp_path,
+            env={**clean_environment(), "PATH": SEARCH_PATH},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert f"--metrics-port {port}: " in done.stderr
+    assert "in use" in done.stderr
+    assert "started" not in done.stdout

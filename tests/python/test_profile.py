@@ -1,0 +1,172 @@
+"""Profiles (docs/guide/profiling.md): what tables and traces say of where the time is known to go."""
+
+import json
+import re
+import subprocess
+import time
+
+import numpy
+import pytest
+from job import clean_environment
+from places import BUILD, SEARCH_PATH
+
+import muster
+from muster import _profile, nn, ops, train
+from muster import dataset as ds
+
+ROWS = numpy.arange(48, dtype=numpy.float32).reshape(24, 2) / 48
+
+
+def data(slow=None):
+    made = ds.NumpySlicesDataset((ROWS, ROWS[:, :1]), ["x", "y"], shuffle=False)
+    return (made.map(slow, "x") if slow else made).batch(4)
+
+
+def made_model():
+    net = nn.Dense(2, 1)
+    return train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+
+
+def shares_of(folder, rank=0):
+    found = _profile._load(folder)[rank]
+    return {name: time / found.wall for name, time in found.shares().items()}, found
+
+
+def busy(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+
+def test_the_profiled_steps_are_those_that_were_asked_for(tmp_path, capfd):
+    made_model().train(2, data(), train.Profiler(start=3, stop=7, folder=tmp_path / "p"))
+    printed = capfd.readouterr().out
+    assert re.search(r"^rank +time +computing +dispatch +communication +waiting", printed, re.MULTILINE)
+    _, rank = shares_of(tmp_path / "p")
+    products = [op for op in rank.data["ops"] if op[1] in ("dense", "matmul", "linear")]
+    assert products, [op[:2] for op in rank.data["ops"]]
+    assert {op[3] for op in rank.data["ops"]} == {5}  # each op of the step, in five steps
+    trace = json.loads((tmp_path / "p/trace.json").read_text())
+    named = [event for event in trace["traceEvents"] if event["ph"] == "X" and event["cat"] == "phase"]
+    assert len([event for event in named if event["name"] == "computing"]) == 5
+
+
+def test_shares_add_up_to_the_whole(tmp_path, capfd):
+    made_model().train(2, data(), train.Profiler(1, 12, tmp_path))
+    shares, _ = shares_of(tmp_path)
+    assert sum(shares.values()) == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize("where", ["reading data", "script", "saving"])
+def test_the_time_is_found_where_it_goes(tmp_path, capfd, where):
+    callbacks = [train.Profiler(2, 6, tmp_path / "p")]
+    if where == "script":
+        callbacks.insert(1, train.LambdaCallback(on_train_step_begin=lambda run: busy(0.05)))
+    if where == "saving":
+        big = nn.Dense(2000, 2000)
+        save = train.LambdaCallback(
+            on_train_step_begin=lambda run: muster.save_checkpoint(big, str(tmp_path / "c.ckpt"))
+        )
+        callbacks.append(save)
+
+    def slow(x):
+        busy(0.02)
+        return x
+
+    made_model().train(2, data(slow if where == "reading data" else None), callbacks)
+    shares, _ = shares_of(tmp_path / "p")
+    assert max(shares, key=shares.get) == where
+    assert f", {where}: " in capfd.readouterr().out  # among what to try
+
+
+def test_a_loop_by_hand_is_recorded_in_a_block(tmp_path, capfd):
+    x = muster.Tensor(numpy.ones((64, 64), numpy.float32))
+    with train.profile(tmp_path):
+        for _ in range(7):
+            ops.relu(ops.matmul(x, x))
+    _, rank = shares_of(tmp_path)
+    calls = {op[1]: op[3] for op in rank.data["ops"]}
+    assert calls["matmul"] == calls["relu"] == 7
+    assert "trace.json" in capfd.readouterr().out
+    with pytest.raises(ValueError, match="no profile is recorded"):
+        _profile.stop(tmp_path)
+
+
+def test_two_profiles_at_once_are_refused(tmp_path):
+    with train.profile(tmp_path), pytest.raises(ValueError, match="a profile is recorded already"):
+        _profile.start()
+
+
+def test_a_profile_changes_no_result(tmp_path, capfd):
+    def trained(callbacks):
+        muster.set_seed(3)
+        model = made_model()
+        model.train(2, data(), callbacks)
+        return model.network.weight.asnumpy()
+
+    assert (trained([]) == trained([train.Profiler(1, 12, tmp_path)])).all()
+
+
+# ---- The program -------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import time
+import numpy
+import muster
+from muster import dataset as ds, nn, train
+
+muster.init()
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+rows = numpy.arange(96, dtype=numpy.float32).reshape(48, 2) / 96
+data = ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"], num_shards=muster.get_group_size(),
+                             shard_id=muster.get_rank()).batch(2)
+net = nn.Dense(2, 1)
+model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+slow = train.LambdaCallback(on_train_step_begin=lambda run: time.sleep(0.05 * (muster.get_rank() == 1)))
+model.train(1, data, slow)
+"""
+
+
+def muster_program(folder, *words):
+    environment = {**clean_environment(), "PATH": SEARCH_PATH}
+    command = [BUILD / "apps/muster/muster", *words]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    print(done.stdout, done.stderr)  # shown when the test fails
+    return done
+
+
+def test_the_program_profiles_a_script_and_shows_it_again(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    done = muster_program(tmp_path, "profile", "--out", "p", "train.py")
+    assert done.returncode == 0
+    assert re.search(r"^0 +\d", done.stdout, re.MULTILINE)
+    again = muster_program(tmp_path, "profile", "p")
+    assert again.stdout.splitlines()[:3] == done.stdout.splitlines()[:3]
+
+
+def test_who_waits_for_whom_is_seen_in_the_profile_of_a_job(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    assert muster_program(tmp_path, "run", "-n", "2", "--profile", "p", "train.py").returncode == 0
+    shown = muster_program(tmp_path, "profile", "p")
+    assert shown.returncode == 0
+    assert re.search(r"to gain on rank 0, waiting: .* the rank with the least waiting", shown.stdout)
+    waits, slow = (_profile._load(tmp_path / "p")[rank].shares() for rank in (0, 1))
+    assert waits["waiting"] > 10 * slow["waiting"]
+    assert waits["waiting"] > 20 * 0.05e9  # of 24 steps
+    trace = json.loads((tmp_path / "p/trace.json").read_text())["traceEvents"]
+    begins = {event["id"]: event for event in trace if event["ph"] == "s"}
+    ends = {event["id"]: event for event in trace if event["ph"] == "f"}
+    assert begins.keys() == ends.keys()
+    assert all(begins[each]["ts"] <= ends[each]["ts"] for each in begins)
+    lets_go = [event["pid"] for event in begins.values()]
+    assert lets_go.count(1) > 0.9 * len(lets_go)
+
+
+def test_what_cannot_be_profiled_is_named(tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = muster_program(tmp_path, "profile", "empty")
+    assert done.returncode == 1
+    assert "there is no profile in 'empty'" in done.stderr
+    done = muster_program(tmp_path, "profile", "lost.py")
+    assert done.returncode == 2
+    assert "lost.py" in done.stderr

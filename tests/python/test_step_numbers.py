@@ -1,0 +1,234 @@
+"""What loggers write of each step: lines of JSON, and the tools of others by entry point."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import event_files
+import numpy
+import pytest
+from job import clean_environment
+from places import BUILD, ROOT, SEARCH_PATH
+
+import muster
+from muster import dataset as ds
+from muster import nn, train
+
+ROWS = numpy.arange(24, dtype=numpy.float32).reshape(12, 2) / 24
+
+
+def data():
+    return ds.NumpySlicesDataset((ROWS, ROWS[:, :1]), ["x", "y"]).batch(4)
+
+
+def made_model(rate=0.5):
+    muster.set_seed(1)
+    net = nn.Dense(2, 1)
+    return train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), rate), {"mae"})
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_each_step_is_a_line(tmp_path):
+    losses = []
+    seen = train.LambdaCallback(on_train_step_end=lambda run: losses.append(float(run.net_outputs.asnumpy())))
+    made_model().fit(2, data(), data(), callbacks=[train.JsonLines(tmp_path / "below/m.jsonl"), seen])
+    lines = lines_of(tmp_path / "below/m.jsonl")
+    steps = [line for line in lines if "step_seconds" in line]
+    assert [(line["step"], line["epoch"], line["rank"]) for line in steps] == [
+        (step, (step + 2) // 3, 0) for step in range(1, 7)
+    ]
+    assert [line["loss"] for line in steps] == losses
+    assert {line["learning_rate"] for line in steps} == {0.5}
+    evaluations = [line for line in lines if "step_seconds" not in line]
+    assert [(line["step"], line["epoch"]) for line in evaluations] == [(3, 1), (6, 2)]
+    assert {"mae", "eval_loss"} <= evaluations[0].keys()
+
+
+def test_a_loss_that_is_no_number_is_still_json(tmp_path):
+    net = nn.Dense(2, 1, weight_init="ones", bias_init="zeros")
+    model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 1e30))
+    model.train(2, data(), train.JsonLines(tmp_path / "m.jsonl"))
+    assert lines_of(tmp_path / "m.jsonl")[-1]["loss"] is None
+
+
+def test_a_folder_that_cannot_be_made_is_named():
+    with pytest.raises(OSError, match="/proc/none"):
+        made_model().train(1, data(), train.JsonLines("/proc/none/m.jsonl"))
+
+
+class Kept(train.Logger):
+    """Keeps what it is given."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.calls = []
+
+    def open(self, run_context):
+        self.calls.append("open")
+
+    def log(self, values, step):
+        self.calls.append((step, values))
+
+    def close(self):
+        self.calls.append("close")
+
+
+def test_a_logger_gets_steps_and_evaluations_between_open_and_close():
+    logger = Kept(every=2)
+    made_model([0.5, 0.4, 0.3]).fit(1, data(), data(), callbacks=[logger])
+    first, (step, values), (last, results), end = logger.calls
+    assert (first, step, last, end) == ("open", 2, 3, "close")
+    assert values.keys() == {"loss", "learning_rate"}
+    assert values["learning_rate"] == pytest.approx(0.4)
+    assert results.keys() == {"eval/mae", "eval/eval_loss"}
+
+
+def test_a_logger_is_closed_when_the_training_fails():
+    class Fails(Kept):
+        def log(self, values, step):
+            raise RuntimeError("no network")
+
+    logger = Fails()
+    with pytest.raises(RuntimeError, match="no network"):
+        made_model().train(1, data(), logger)
+    assert logger.calls == ["open", "close"]
+
+
+def test_loggers_of_installed_packages_are_found_by_name(tmp_path, monkeypatch):
+    (tmp_path / "kept_logger.py").write_text("def make(**settings):\n    return ('made', settings)\n")
+    info = tmp_path / "kept_logger-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: kept-logger\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[muster.loggers]\nkept = kept_logger:make\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "kept" in train.logger_names()
+    assert train.logger("kept", project="digits") == ("made", {"project": "digits"})
+    with pytest.raises(ValueError, match=r"no package brings a logger 'lost'.*installed: .*kept"):
+        train.logger("lost")
+
+
+def logged_by_mlflow(folder):
+    import mlflow
+
+    (run,) = mlflow.search_runs(search_all_experiments=True, output_format="list")
+    history = mlflow.MlflowClient().get_metric_history(run.info.run_id, "loss")
+    return [(each.step, each.value) for each in history]
+
+
+def logged_by_wandb(folder):
+    from wandb.proto import wandb_internal_pb2
+    from wandb.sdk.internal import datastore
+
+    (file,) = folder.glob("wandb/offline-run-*/run-*.wandb")
+    store = datastore.DataStore()
+    store.open_for_scan(str(file))
+    found = []
+    while data := store.scan_data():
+        record = wandb_internal_pb2.Record.FromString(data)
+        items = {item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item}
+        if "loss" in items:
+            found.append((items["_step"], items["loss"]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "logged"), [("mlflow", "MLflow", logged_by_mlflow), ("wandb", "WandB", logged_by_wandb)]
+)
+def test_loggers_of_the_guide_log_each_step(tmp_path, monkeypatch, tool, name, logged):
+    pytest.importorskip(tool)
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/guide/metrics.md").read_text()
+    script = re.search(rf"`{tool}_logger.py`:.*?```python\n(.*?)```", page, re.DOTALL)[1]
+    names = {}
+    exec(script, names)
+    losses = []
+    seen = train.LambdaCallback(on_train_step_end=lambda run: losses.append(float(run.net_outputs.asnumpy())))
+    made_model().train(1, data(), [names[name](), seen])
+    assert logged(tmp_path) == [(step + 1, loss) for step, loss in enumerate(losses)]
+
+
+# ---- Jobs --------------------------------------------------------------------------------------------------
+
+# Rank 0 is killed in the callbacks behind step 7, once; points are saved every three steps.
+JOB = """
+import os, pathlib, signal, sys
+import numpy
+import muster
+from muster import dataset as ds, nn, train
+
+class Dies(train.Callback):
+    def on_train_step_end(self, run_context):
+        flag = pathlib.Path("died")
+        if muster.get_rank() == 0 and run_context.cur_step_num == 7 and DIES and not flag.exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    def state_dict(self):
+        return {}
+    def load_state_dict(self, state):
+        pass
+
+muster.init()
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+muster.set_seed(1)
+rows = numpy.arange(96, dtype=numpy.float32).reshape(48, 2) / 96
+data = ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"], num_shards=muster.get_group_size(),
+                             shard_id=muster.get_rank(), shuffle=False).batch(4)
+net = nn.Dense(2, 1)
+model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+points = train.ModelCheckpoint("c", "checkpoints", train.CheckpointConfig(save_checkpoint_steps=3))
+model.train(2, data, [train.TensorBoard("board"), train.JsonLines("lines.jsonl"), points, Dies()])
+"""
+
+
+def run(folder, script, *options):
+    (folder / "train.py").write_text(script)
+    environment = {**clean_environment(), "PATH": SEARCH_PATH}
+    command = [BUILD / "apps/muster/muster", "run", "--log-dir", "logs", *options, "train.py"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    print(done.stdout, done.stderr)  # shown when the test fails
+    assert done.returncode == 0
+    return done
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_files_of_a_rank_that_was_killed_go_on_and_repeat_no_step(tmp_path, workers):
+    found = {}
+    for dies in (False, True):
+        folder = tmp_path / str(dies)
+        folder.mkdir()
+        run(folder, JOB.replace("DIES", str(dies)), "-n", str(workers), "--max-restarts", "2")
+        assert (folder / "died").exists() == dies
+        lines = lines_of(folder / "lines.jsonl")
+        board = event_files.scalars(folder / "board")["loss"]
+        assert [line["step"] for line in lines] == [step for step, _ in board]
+        found[dies] = ([(line["step"], line["loss"]) for line in lines], board)
+    steps = 24 // workers
+    assert [step for step, _ in found[False][0]] == list(range(1, steps + 1))
+    assert found[True] == found[False]
+    assert len(event_files.files(tmp_path / "True/board")) == 1
+
+
+def test_run_writes_the_metrics_file_of_an_unchanged_script(tmp_path):
+    script = re.sub(r"\[train.TensorBoard.*\]", "[]", JOB.replace("DIES", "False"))
+    run(tmp_path, script, "-n", "2", "--metrics-file", "out/rank{rank}.jsonl")
+    for rank in (0, 1):
+        lines = lines_of(tmp_path / f"out/rank{rank}.jsonl")
+        assert [(line["step"], line["rank"]) for line in lines] == [(step, rank) for step in range(1, 13)]
+    (tmp_path / "other").mkdir()
+    run(tmp_path / "other", script, "-n", "2", "--metrics-file", "one.jsonl")
+    assert {line["rank"] for line in lines_of(tmp_path / "other/one.jsonl")} == {0}
+
+
+def test_a_killed_process_leaves_whole_lines(tmp_path):
+    script = JOB.replace("DIES", "True").replace("muster.init()\n", "")
+    (tmp_path / "train.py").write_text(script)
+    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, env=clean_environment(), timeout=60)
+    assert done.returncode == -9
+    assert [line["step"] for line in lines_of(tmp_path / "lines.jsonl")] == list(range(1, 8))
+    assert [step for step, _ in event_files.scalars(tmp_path / "board")["loss"]] == list(range(1, 8))
+    assert os.listdir(tmp_path / "board")
