@@ -22,8 +22,7 @@ constexpr std::string_view grad_name = "scaled_dot_product_attention_grad";
 
 // Whether the last input is a number that the products are multiplied with, or divided by.
 bool has_scale(const Attributes& attributes) { return attributes.find("scale_input") != nullptr; }
-// Whether the mask, bool, is followed by a number that products become where it has the truth value
-// `fills_where`.
+// Whether the mask, bool, is followed by the number that products become where it is `fills_where`.
 bool has_fill(const Attributes& attributes) { return attributes.find("fills_where") != nullptr; }
 bool divides(const Attributes& attributes) { return attributes.get("scale_input", std::string()) == "div"; }
 double keep_prob_of(const Attributes& attributes) { return attributes.get("keep_prob", 1.0); }
@@ -403,10 +402,9 @@ template <class T>
 std::span<const AttentionKernelOf<T>> kernels_of() {
   if constexpr (!std::is_same_v<T, bfloat16>)
     return kernels::attention_kernels();
-  else if (this_processor().slow_bfloat16)
-    return {};
   else
-    return kernels::bfloat16_attention_kernels();
+    return this_processor().slow_bfloat16 ? std::span<const AttentionKernelOf<T>>()
+                                          : kernels::bfloat16_attention_kernels();
 }
 template <class T, class Given>
 auto& kernel_in(Given& settings) {
