@@ -205,6 +205,7 @@ Result<> MetricsServer::serve(const Ask& ask, const Clock& clock) {
 }
 
 Result<> MetricsServer::serve_beside(const ProcessSpec& spec, const std::string& token, const Clock& clock) {
+  MUSTER_TRY(net::Descriptor copy, listener_.duplicate());
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno("cannot start another process", errno);
@@ -212,6 +213,7 @@ Result<> MetricsServer::serve_beside(const ProcessSpec& spec, const std::string&
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(0);
+  listener_ = net::TcpListener::adopt(std::move(copy), listener_.address());
   const ChildEnvironment environment(spec);
   const auto scheduler = find_scheduler("", environment);
   const auto security = token.empty() ? find_security(environment) : net::Security::from_token(token);

@@ -1,5 +1,6 @@
 #include "muster/net/socket.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
@@ -241,6 +242,16 @@ Result<TcpListener> TcpListener::open(const Address& address) {
   MUSTER_TRY(Address actual, from_socket_address(bound));
   fill_descriptor_reserve();
   return TcpListener(std::move(fd), std::move(actual));
+}
+
+Result<Descriptor> TcpListener::duplicate() const {
+  Descriptor copy(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy) return fail_errno("cannot copy a listening socket", errno);
+  return copy;
+}
+
+TcpListener TcpListener::adopt(Descriptor copy, Address address) {
+  return TcpListener(ProcessDescriptor(copy.release()), std::move(address));
 }
 
 void TcpListener::shut() { ::shutdown(fd_.get(), SHUT_RDWR); }

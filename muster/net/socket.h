@@ -104,6 +104,10 @@ struct Arrival {
 class TcpListener {
  public:
   static Result<TcpListener> open(const Address& address);
+  // For a child of fork(), which closes all else that listens here: a copy that is made before, and what the
+  // child makes of it.
+  Result<Descriptor> duplicate() const;
+  static TcpListener adopt(Descriptor copy, Address address);
   // The next connection that waits.
   Arrival accept();
   // No peer can connect any more, and those that wait to be accepted are told so. Any thread.

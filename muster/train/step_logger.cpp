@@ -16,7 +16,7 @@ std::optional<double> rate_of_next_step(const CallbackContext& context) {
   if (optimizer == nullptr || !optimizer->has_one_rate() || optimizer->updated_parameters().empty())
     return std::nullopt;
   const auto& steps = optimizer->global_step();
-  if (steps == nullptr || steps->absence() != nullptr) return std::nullopt;
+  if (steps != nullptr && steps->absence() != nullptr) return std::nullopt;
   const auto read = catch_error([&] { return optimizer->rate_of(0).read(); });
   return read ? std::optional<double>(*read->data<float>()) : std::nullopt;
 }
