@@ -3,9 +3,11 @@
 #include "muster/graph/origin.h"
 #include "muster/graph/own_gradient.h"
 #include "muster/graph/scopes.h"
+#include "muster/graph/trace.h"
 
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
 namespace muster::graph {
@@ -63,6 +65,7 @@ struct Pass {
   std::vector<bool> needed;
   std::vector<Snapshot> snapshots;
   std::vector<Value> gradients;
+  std::size_t forward_nodes = 0;                                     // of the way forward
   std::vector<Value> passed = std::vector<Value>(gradients.size());  // that a gradient of one's own has taken
 
   // Several uses of one value add up.
@@ -70,11 +73,34 @@ struct Pass {
     if (!a.defined() || !b.defined()) return a.defined() ? a : b;
     return apply("add", {a, b});
   }
+  // By value: what takes its place where it is computed again instead of being kept, and of which scopes it
+  // was.
+  std::vector<Value> again = std::vector<Value>(gradients.size());
+  std::set<std::uint32_t> computed_again = {};
+
+  // All nodes of a scope, behind what the backward pass has made so far; those that nobody needs are dropped
+  // with other dead nodes.
+  void compute_again(std::uint32_t scope) {
+    if (scope == 0 || !computed_again.insert(scope).second) return;
+    const std::size_t count = forward_nodes;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (graph.nodes[i].recompute != scope || graph.nodes[i].op->has_effect()) continue;
+      const Node node = graph.nodes[i];  // a copy: adding moves them
+      const Backward origin(node.origin, node.op->name);
+      const PlaceScope place(node.placement);
+      std::vector<Value> inputs;
+      for (const ValueId id : node.inputs) inputs.push_back(had(id, i));
+      const Values made = Trace::current()->add(*node.op, inputs, node.attributes);
+      for (std::size_t k = 0; k < made.size(); ++k) again[node.outputs[k]] = made[k];
+    }
+  }
+
   void add(ValueId id, const Value& gradient) { gradients[id] = sum(gradients[id], gradient); }
   Value whole(ValueId id) const { return sum(passed[id], gradients[id]); }
 
   // What node `index` had as value `id`.
   Value had(ValueId id, std::size_t index) const {
+    if (again[id].defined()) return again[id];
     for (const Snapshot& each : snapshots)
       if (each.value == id && index < each.end) return at(each.copy);
     return at(id);
@@ -112,15 +138,14 @@ struct Pass {
     bool wanted = false;
     std::vector<Value> inputs, outputs, flowing;
     for (const ValueId id : node.outputs) {
-      outputs.push_back(had(id, index));
       flowing.push_back(gradients[id]);
       reached = reached || gradients[id].defined();
     }
-    for (const ValueId id : node.inputs) {
-      inputs.push_back(had(id, index));
-      wanted = wanted || needed[id];
-    }
+    for (const ValueId id : node.inputs) wanted = wanted || needed[id];
     if (!reached || !wanted) return;
+    compute_again(node.recompute);
+    for (const ValueId id : node.outputs) outputs.push_back(had(id, index));
+    for (const ValueId id : node.inputs) inputs.push_back(had(id, index));
     if (node.op->gradient == nullptr)
       throw Exception(Code::not_provided, fmt::format("the gradient cannot pass through {}", node.op->name));
     const Backward origin(node.origin, node.op->name);
@@ -148,7 +173,7 @@ std::vector<Value> backward(const Graph& graph, std::span<const ValueId> losses,
                             const std::function<Value(ValueId)>& at) {
   const PlaceScope anywhere(nullptr);  // sums of gradients, ones and zeros
   const std::size_t nodes = graph.nodes.size();
-  Pass pass{graph, at, depending(graph, wrt), snapshots_of(graph), std::vector<Value>(graph.values.size())};
+  Pass pass{graph, at, depending(graph, wrt), snapshots_of(graph), std::vector<Value>(graph.values.size()), nodes};
   const Backward origin;
   for (const ValueId id : losses) pass.add(id, filled(graph.values[id], 1.0));
   std::size_t own = graph.own_gradients.size();

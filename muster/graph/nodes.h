@@ -46,6 +46,8 @@ struct Node {
   Attributes attributes;
   PlacementPtr placement = nullptr;  // null: wherever it suits
   OriginPtr origin = nullptr;        // null: unknown
+  // Of those with one number other than 0 the backward pass computes again what it needs (RecomputeScope).
+  std::uint32_t recompute = 0;
 };
 
 // A gradient that code gives itself, instead of that of what was computed (own_gradient.h).

@@ -157,6 +157,7 @@ struct FunctionParameter {
 };
 
 // What rules and kernels are called with is private to graph (kernel.h, onnx/rule.h).
+class DimensionMap;
 class OnnxCall;
 struct GradientQuery;
 struct Kernel;
@@ -209,6 +210,9 @@ struct Op {
   OptimizerSchema optimizer = {};
   // What it is in an ONNX graph. Null: it cannot be exported.
   Result<> (*onnx)(OnnxCall&) = nullptr;
+  // Which dimensions of its inputs and outputs are the same ones, so that workers may each compute a part of
+  // them (sharding/dimensions.h). Null: every worker computes all of it.
+  void (*dimensions)(DimensionMap&) = nullptr;
 
   // Whether a call writes input `index`.
   bool writes(std::size_t index) const {

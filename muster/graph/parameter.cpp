@@ -78,7 +78,7 @@ const Tensor& Parameter::materialize(std::uint64_t seed) {
   if (!materialized()) {
     Tensor made = served_rows_ ? Tensor::zeros(type_.dtype, type_.shape) : Tensor(type_.dtype, type_.shape);
     if (!served_rows_) initializer_(made, RandomStream(seed, hash_text(stream_name())));
-    plain_ = std::move(made);
+    plain_ = share_ ? piece_of(made, share_->layout, share_->rank) : std::move(made);
   }
   return storage();
 }
@@ -86,7 +86,7 @@ const Tensor& Parameter::materialize(std::uint64_t seed) {
 const Tensor& Parameter::storage() const {
   MUSTER_CHECK(materialized(), "a parameter was read before it was made");
   if (!plain_.defined()) {
-    Tensor made(type_.dtype, type_.shape);
+    Tensor made(type_.dtype, held_type().shape);
     run_reorder(format_->to_plain, formatted_->data(), made.bytes(), format_->threads);
     plain_ = std::move(made);
   }
@@ -150,16 +150,40 @@ Result<> Parameter::set(const Tensor& values) {
     served_rows_->values = values.clone();
     return {};
   }
-  if (given != type_)
+  if (share_ && given == type_) return set(piece_of(values, share_->layout, share_->rank));
+  if (given != held_type())
     return fail(Code::invalid_argument, fmt::format("parameter '{}' is {}, the values are {}", name_,
                                                     to_string(type_), to_string(given)));
   origin_ = Origin::set_by_user;
   if (absence() != nullptr) return {};
   count_write();
-  if (!plain_.defined()) plain_ = Tensor(type_.dtype, type_.shape);
+  if (!plain_.defined()) plain_ = Tensor(given.dtype, given.shape);
   std::memmove(plain_.bytes(), values.bytes(), values.size_bytes());
   formatted_.reset();
   return {};
+}
+
+void Parameter::divide(std::optional<Share> share) {
+  if (!share && !share_) return;
+  const Tensor kept = materialized() && share && !share_ ? storage() : Tensor();
+  const bool can_be_made = initializer_ != nullptr;
+  share_ = std::move(share);
+  version_ = next_version();
+  formatted_.reset();
+  plain_ = Tensor();
+  if (!share_ && !can_be_made) plain_ = Tensor::zeros(type_.dtype, type_.shape);
+  if (kept.defined()) plain_ = piece_of(kept, share_->layout, share_->rank);
+}
+
+TensorType Parameter::held_type() const {
+  return share_ ? TensorType{type_.dtype, share_->layout.piece_shape(type_.shape)} : type_;
+}
+
+std::string Parameter::division_text() const {
+  if (!share_) return {};
+  return fmt::format(
+      "'{}' is divided over {} workers, of which each holds {} of {}: gather_parameters() gives the whole",
+      name_, share_->layout.mesh->size(), to_string(held_type()), muster::to_string(type_.shape));
 }
 
 void Parameter::set_home(Home home) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "muster/graph/layout.h"
 #include "muster/graph/value.h"
 
 namespace muster::graph {
@@ -60,7 +61,8 @@ class Parameter {
   // Copies the elements out in row-major order, without keeping that order: cheaper than materialize() where
   // the next step changes them again. Not of what is absent.
   void copy_to(std::byte* to, std::uint64_t seed, int threads);
-  // Copies `values` in; an error when dtype or shape differ. What another worker has is left to that one.
+  // Copies `values` in; an error when dtype or shape differ. What another worker has is left to that one. Of
+  // what is divided, values of the whole, of which this process takes its piece, or of the piece.
   Result<> set(const Tensor& values);
 
   // Once a network was divided over several workers: the one that has this parameter, and whether that is
@@ -75,6 +77,21 @@ class Parameter {
   void set_home(Home home);
   // Why it cannot be read here, and who has it; null when it can.
   const std::string* absence() const { return home_ && !home_->is_here ? &home_->reason : nullptr; }
+
+  // Of a parameter that is divided over ranks: how, and which of them this process is.
+  struct Share {
+    TensorLayout layout;
+    std::uint32_t rank = 0;
+    bool scatters_gradients = false;  // its gradients are reduced to pieces, too, where only its update asks
+  };
+  const std::optional<Share>& share() const { return share_; }
+  // From now on this process holds its piece only; what is here of the whole goes. Nothing: whole again, with
+  // initial values until it is set. type() stays that of the whole.
+  void divide(std::optional<Share> share);
+  // What is here: the type of the piece, or the whole.
+  TensorType held_type() const;
+  // Why it cannot be read here as a whole; empty when it can, or is absent().
+  std::string division_text() const;
 
   // Whether the forward pass writes it (moving statistics): then it depends on the samples that this process
   // has seen, and workers that train together have different ones.
@@ -115,6 +132,7 @@ class Parameter {
   std::shared_ptr<Buffer> formatted_;
   ParameterFormatPtr format_;  // of formatted_
   std::optional<Home> home_;
+  std::optional<Share> share_;
 };
 
 // Whether parameters of one name begin differently: the first as always, a second one with random numbers of

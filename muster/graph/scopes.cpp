@@ -19,6 +19,13 @@ PlaceScope::~PlaceScope() {
 
 const PlacementPtr& current_placement() { return thread_state().placement; }
 
+RecomputeScope::RecomputeScope() : outer_(thread_state().recompute) {
+  ThreadState& state = thread_state();
+  if (outer_ == 0) state.recompute = ++state.recompute_scopes;
+}
+RecomputeScope::~RecomputeScope() { thread_state().recompute = outer_; }
+std::uint32_t current_recompute() { return thread_state().recompute; }
+
 CellScope::CellScope(const Versioned& cell) : outer_(std::exchange(thread_state().cell, &cell)) {}
 CellScope::~CellScope() { thread_state().cell = outer_; }
 

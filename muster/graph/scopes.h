@@ -27,6 +27,24 @@ class PlaceScope {
 // Of the innermost scope; null outside any.
 const PlacementPtr& current_placement();
 
+// While it lives, what ops of this thread trace is not kept for the backward pass, which computes it again
+// from what came from outside: the same bits, more time, less memory. Random numbers are the same; what takes
+// part in collective calls or writes parameters is kept. Scopes nest, and the outermost counts. No effect in
+// eager mode.
+class RecomputeScope {
+ public:
+  RecomputeScope();
+  ~RecomputeScope();
+  RecomputeScope(const RecomputeScope&) = delete;
+  RecomputeScope& operator=(const RecomputeScope&) = delete;
+
+ private:
+  std::uint32_t outer_;
+};
+
+// Of the outermost scope, its own number within a trace; 0 outside any.
+std::uint32_t current_recompute();
+
 // While it lives, ops of this thread are those of `cell`, for people who look for where an anomaly arose.
 // Scopes nest, and the innermost counts.
 class CellScope {

@@ -31,6 +31,8 @@ struct ThreadState {
   Tape::Scope* tape = nullptr;
   const Precision* precision = nullptr;
   PlacementPtr placement;
+  std::uint32_t recompute = 0;         // the number of the RecomputeScope
+  std::uint32_t recompute_scopes = 0;  // so far
   MicroBatchScope* micro_batch = nullptr;
   FailureWatch* failure_watch = nullptr;
   const Versioned* cell = nullptr;  // whose code runs

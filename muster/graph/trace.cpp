@@ -123,7 +123,8 @@ Values Trace::add(const Op& op, std::span<const Value> inputs, const Attributes&
             .outputs = {},
             .attributes = attributes,
             .placement = current_placement(),
-            .origin = current_origin()};
+            .origin = current_origin(),
+            .recompute = current_recompute()};
   std::vector<TensorType> types;
   for (const Value& input : inputs) {
     const Value captured = capture(input);

@@ -75,6 +75,8 @@ Result<Tensor> Value::read() const {
       if (const std::string* reason = state_->parameter->absence())
         return fail(Code::invalid_argument, *reason);
       if (thread_state().trace != nullptr) break;  // a plan would keep the elements of now
+      if (const std::string divided = state_->parameter->division_text(); !divided.empty())
+        return fail(Code::invalid_argument, divided);
       if (state_->parameter->materialized()) return state_->parameter->storage();
       return fail(Code::invalid_argument,
                   fmt::format("parameter '{}' has no values yet", state_->parameter->name()));

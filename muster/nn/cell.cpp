@@ -123,7 +123,8 @@ CellState Cell::state() const {
           .auto_prefix = auto_prefix_,
           .training = training_,
           .precision = precision_,
-          .place = place_};
+          .place = place_,
+          .recomputes = recomputes_};
 }
 
 void Cell::restore(CellState state) {
@@ -133,6 +134,7 @@ void Cell::restore(CellState state) {
   training_ = state.training;
   precision_ = std::move(state.precision);
   place_ = std::move(state.place);
+  recomputes_ = state.recomputes;
   called_where_placed_ = false;
   touch("it was restored from a copy");
 }
@@ -190,7 +192,14 @@ Result<> Cell::place_at(std::string_view role, std::int64_t rank, std::string wh
   return {};
 }
 
+void Cell::set_recompute(bool recompute) {
+  if (recompute == recomputes_) return;
+  recomputes_ = recompute;
+  touch("whether it is computed again in the backward pass was changed");
+}
+
 Cell::PlacedScope::PlacedScope(const Cell& cell) {
+  if (cell.recomputes_) recompute_.emplace();
   if (!cell.place_) return;
   cell.called_where_placed_ = true;
   scope_.emplace(placement_of(cell.description(), *cell.place_));

@@ -39,6 +39,7 @@ struct CellState {
   bool training = false;
   std::optional<CellPrecision> precision = {};
   std::optional<Place> place = {};
+  bool recomputes = false;
 };
 
 // Subclasses insert children and parameters in their constructor and compute in construct, by ops and by
@@ -146,13 +147,20 @@ class Cell : public graph::Versioned {
   // Whether it was called since it was placed.
   bool called_where_placed() const { return called_where_placed_; }
 
-  // While it lives, ops of this thread run where `cell` is placed, if it is. For code that calls a construct.
+  // Whether what this cell computes is computed again in the backward pass instead of being kept
+  // (graph::RecomputeScope): the same bits, more time, less memory.
+  void set_recompute(bool recompute);
+  bool recomputes() const { return recomputes_; }
+
+  // While it lives, ops of this thread run where `cell` is placed, if it is, and are computed again if the
+  // cell recomputes. For code that calls a construct.
   class PlacedScope {
    public:
     explicit PlacedScope(const Cell& cell);
 
    private:
     std::optional<graph::PlaceScope> scope_;
+    std::optional<graph::RecomputeScope> recompute_;
   };
   // An Exception where this call cannot be made where the cell is placed: op by op nothing can be divided.
   void require_possible_place() const;
@@ -198,6 +206,7 @@ class Cell : public graph::Versioned {
   bool auto_prefix_ = true;
   bool has_parent_ = false;
   bool training_ = false;
+  bool recomputes_ = false;
   std::optional<CellPrecision> precision_;
   std::optional<Place> place_;
   mutable bool called_where_placed_ = false;

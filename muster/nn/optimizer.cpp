@@ -212,7 +212,14 @@ std::vector<ParameterPtr> Optimizer::make_state(std::string_view prefix, double 
                                                                   constant(initial_value), false));
     insert_param(name, made.back());
   }
+  if (!is_scalar) states_.push_back(made);
   return made;
+}
+
+std::vector<ParameterPtr> Optimizer::states_of(std::size_t index) const {
+  std::vector<ParameterPtr> found;
+  for (const std::vector<ParameterPtr>& state : states_) found.push_back(state.at(index));
+  return found;
 }
 
 void Optimizer::require_gradients(std::span<const Value> gradients) const {

@@ -126,6 +126,10 @@ class Optimizer : public Cell {
   // An error when the rate is not one number.
   Result<> set_learning_rate(double learning_rate);
   const ParameterPtr& global_step() const { return global_step_; }
+  // What is kept beside updated parameter `index` and has its shape.
+  std::vector<ParameterPtr> states_of(std::size_t index) const;
+  // Whether the formula computes each element for itself, so that workers may share its work and its state.
+  virtual bool updates_elements() const { return false; }
   double loss_scale() const { return loss_scale_; }
   bool grouped() const { return grouped_; }
 
@@ -195,9 +199,10 @@ class Optimizer : public Cell {
   bool grouped_;
   double loss_scale_;
   std::vector<ParameterPtr> updated_;
-  std::vector<Rule> rules_;   // by updated parameter
-  std::vector<Rate> rates_;   // the first is the optimizer's own
-  ParameterPtr global_step_;  // int32 (1,)
+  std::vector<Rule> rules_;                        // by updated parameter
+  std::vector<Rate> rates_;                        // the first is the optimizer's own
+  ParameterPtr global_step_;                       // int32 (1,)
+  std::vector<std::vector<ParameterPtr>> states_;  // each by updated parameter
 };
 
 }  // namespace muster::nn

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/graph/served.h"
+#include "muster/graph/sharding/updates.h"
 
 namespace muster::nn {
 namespace {
@@ -54,6 +55,8 @@ void RowOptimizer::make_states() {
     states_.push_back({state.name, make_state(state.name, initial, state.is_scalar)});
   }
 }
+
+bool RowOptimizer::updates_elements() const { return graph::is_elementwise_update(row_); }
 
 bool RowOptimizer::is_kept(const graph::OptimizerState& state) const {
   return state.kept_with.empty() || number_in(arguments_, state.kept_with) != 0;

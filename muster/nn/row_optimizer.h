@@ -14,6 +14,7 @@ class RowOptimizer : public Optimizer {
   // `arguments` are all that the schema passes on, but for those of Settings.
   RowOptimizer(const graph::Op& row, const ParameterGroups& parameters, const Settings& settings,
                graph::Attributes arguments);
+  bool updates_elements() const override;
 
  protected:
   void update(std::size_t index, const Update& update) override;

@@ -58,11 +58,25 @@ Result<> set_buckets(const nn::Buckets& buckets) {
   return {};
 }
 
+void set_shares_batch(bool shares) { change(chosen().shares_batch, shares); }
+
+Result<> set_zero(const Zero& zero) {
+  if (zero.level < 0 || zero.level > 3 || zero.threshold_bytes < 0)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("Zero: level is {} and threshold {} bytes: levels go from 0 to 3, thresholds from 0",
+                    zero.level, zero.threshold_bytes));
+  change(chosen().zero, zero);
+  return {};
+}
+
 void reset_parallel_context() {
   const Context defaults;
   set_parallel_mode(defaults.parallel_mode);
   set_gradients_mean(defaults.gradients_mean);
   change(chosen().buckets, defaults.buckets);
+  change(chosen().zero, defaults.zero);
+  change(chosen().shares_batch, defaults.shares_batch);
 }
 
 }  // namespace muster::train

@@ -33,7 +33,7 @@ Result<> check_agreement_of_copies(const nn::Cell& cell) {
   if (now.replicas == 1) return {};
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : cell.parameters())
-    if (parameter->absence() == nullptr && !parameter->is_statistic())
+    if (parameter->absence() == nullptr && !parameter->is_statistic() && !parameter->share())
       values.push_back({parameter->name(), parameter->materialize(seed())});
   return Session::current()->collectives().call(now.stages, [&](Communicator& group) {
     return check_agreement(values, group).map_error([&](Error error) {
@@ -178,7 +178,7 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
   if (stages() != nullptr) return {};  // each has its part only: see divide()
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : train_network_->parameters())
-    if (!parameter->is_statistic())  // of its own samples each worker has its own
+    if (!parameter->is_statistic() && !parameter->share())  // each worker has its own
       values.push_back({parameter->name(), parameter->materialize(seed())});
   return collectives.call_all([&](Communicator& all) { return check_agreement(values, all); });
 }

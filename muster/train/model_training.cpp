@@ -9,6 +9,7 @@
 #include "muster/train/aborted_step.h"
 #include "muster/train/activity_scope.h"
 #include "muster/train/agreement.h"
+#include "muster/train/divided_parameters.h"
 #include "muster/train/front_end.h"
 #include "muster/train/job.h"
 #include "muster/train/metrics.h"
@@ -67,6 +68,8 @@ Result<> Model::Training::open(TrainingLoop&) {
   const ActivityScope starting(cluster::WorkPhase::starting);
   MUSTER_TRY_VOID(check_options());
   MUSTER_TRY_VOID(model_.check_equal_division(*model_.train_network_));
+  // Before anything is restored: a point holds this worker's pieces.
+  if (model_.one_step_ != nullptr) MUSTER_TRY_VOID(divide_optimizer(*model_.one_step_->optimizer()));
   return count_steps();
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "muster/train/divided_parameters.h"
 #include "muster/train/job.h"
 #include "muster/train/parameter_servers.h"
 #include "muster/train/run_context.h"
@@ -22,6 +23,11 @@ Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::
     if (parameter->served_rows()) {
       MUSTER_TRY(const Tensor rows, rows_on_servers(parameter));
       entries.push_back({parameter->name(), rows});
+      continue;
+    }
+    if (parameter->share()) {
+      MUSTER_TRY(Tensor whole, gathered(*parameter));
+      entries.push_back({parameter->name(), std::move(whole)});
       continue;
     }
     const bool is_here = parameter->absence() == nullptr;

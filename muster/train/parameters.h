@@ -37,4 +37,8 @@ struct Unmatched {
 Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameters,
                                   std::span<const checkpoint::Entry> entries, LoadOptions options = {});
 
+// From now on each worker holds its piece of `parameter`; `mesh` and `layout` as op `shard` has them. An
+// error names what does not fit. Every worker calls it alike.
+Result<> divide_parameter(graph::Parameter& parameter, const std::string& mesh, const std::string& layout);
+
 }  // namespace muster::train

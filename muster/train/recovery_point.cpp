@@ -116,7 +116,7 @@ std::vector<Entry> copies_of(std::span<const graph::ParameterPtr> parameters, st
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (parameters[i]->absence() != nullptr) continue;
     copies.push_back({names[i], {}});
-    types.push_back(parameters[i]->type());
+    types.push_back(parameters[i]->held_type());
     here.push_back(parameters[i].get());
   }
   for (const Entry& other : others) {
@@ -221,7 +221,9 @@ Result<> check_nothing_is_left(const Point& point, std::span<const graph::Parame
 std::string own_state_in(const TrainingParts& parts, const Point& point) {
   if (!parts.is_together) return "each worker trains parameters of its own";
   for (const graph::ParameterPtr& parameter : parts.parameters)
-    if (parameter->is_statistic())
+    if (parameter->share())
+      return fmt::format("'{}' is divided over the workers", parameter->name());
+    else if (parameter->is_statistic())
       return fmt::format("'{}' depends on the samples that each worker has seen", parameter->name());
   for (std::size_t i = 0; i < parts.callbacks.size(); ++i) {
     const std::string& text = point.state.at(section_of_callback(i));

@@ -96,7 +96,7 @@ Result<> DistributedReducer::check_gradients(std::span<const Tensor> gradients) 
 Result<> DistributedReducer::check_equal_parameters(Communicator& group) {
   std::vector<NamedTensor> values;
   for (const auto& parameter : parameters_)
-    if (parameter->absence() == nullptr)
+    if (parameter->absence() == nullptr && !parameter->share())
       values.push_back({parameter->name(), parameter->materialize(seed())});
   return check_agreement(values, group);
 }

@@ -189,7 +189,7 @@ Result<graph::RunContext> tracing_context() {
                          .threads = threads(),
                          .observer = process().profile.active.load(std::memory_order_relaxed),
                          .interrupted = &look_for_interruption};
-  if (session == nullptr) return made;
+  if (session == nullptr || context().shares_batch) return made;
   // The samples of a batch are dealt out in turn, as data::row_order does. The workers of a replica have them
   // together.
   made.first_sample = made.stages != nullptr ? now.replica : session->membership().rank();

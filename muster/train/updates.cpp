@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "muster/nn/nn.h"
+#include "muster/train/divided_parameters.h"
 #include "muster/train/explain.h"
 #include "muster/train/job.h"
 #include "muster/train/pipeline_layout.h"
@@ -58,7 +59,7 @@ cluster::ParameterReport report_of(const WatchedOptimizer& watched, bool with_na
   report.hashes.resize(hashes);
   for (std::size_t i = 0; i < count; ++i) {
     const graph::ParameterPtr parameter = watched.parameters[i].lock();
-    if (parameter == nullptr || parameter->absence() != nullptr) continue;
+    if (parameter == nullptr || parameter->absence() != nullptr || parameter->share()) continue;
     const std::size_t at = i * hashes / count;
     report.hashes[at] = report.hashes[at] * 31 + hash_of(parameter->materialize(seed()));
     names = hash_text(parameter->name(), names);
@@ -108,6 +109,7 @@ void begin_epoch_if_new(std::uint64_t epoch) {
 void observe(const nn::Optimizer& optimizer) {
   require_init("an optimizer").value();
   process().numbers.global_step = optimizer.global_step();
+  if (world_size() > 1) divide_optimizer(optimizer).value();  // a Model has done so before
   if (comparing_session() == nullptr) return;
   UpdateWatch& updates = process().updates;
   std::erase_if(updates.optimizers, [](const auto& watched) { return watched.global_step.expired(); });

@@ -25,7 +25,6 @@ from mindspore._misc import (
     set_seed,
     tensor,
 )
-from mindspore._recompute import recompute
 from mindspore.common import dtype
 from mindspore.common.dtype import (
     QuantDtype,
@@ -79,6 +78,7 @@ from muster import (
     int16,
     int32,
     int64,
+    recompute,
     uint8,
     uint16,
     uint32,

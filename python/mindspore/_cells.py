@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import MutableMapping
 
 import muster
-from mindspore import _cell_state, _device, _names, _recompute
+from mindspore import _cell_state, _device, _names
 
 Cell = muster.Cell
 
@@ -98,8 +98,13 @@ def _refused(name: str):
     return method
 
 
+_recompute = muster.Cell.recompute
+
+
 def recompute(self, **kwargs) -> None:
-    """Changes nothing yet: activations are kept, not computed again.
+    """The backward pass computes again what the cell computes, instead of keeping it: the same bits, more
+    time, less memory. What takes part in collective calls or writes parameters is kept, whatever the
+    arguments say.
 
     Raises:
         TypeError: An argument is not True or False.
@@ -114,7 +119,7 @@ def recompute(self, **kwargs) -> None:
             raise ValueError(f"Cell.recompute: there is no argument {name!r}")
         if not isinstance(value, bool):
             raise TypeError(f"Cell.recompute: {name} is True or False, not {value!r}")
-    _recompute.note()
+    _recompute(self)
 
 
 def cast_param(self, param):

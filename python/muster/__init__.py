@@ -6,7 +6,7 @@ import muster._openmp  # first: it decides how the kernels' threads wait, which 
 import muster._subclasses  # noqa: F401 - before there is any subclass
 from muster import _attributes as _attributes
 from muster import _copies as _copies
-from muster import _display, amp, dataset, initializers, nn, ops, train
+from muster import _display, amp, dataset, initializers, nn, ops, parallel, train
 from muster import _signatures as _signatures
 from muster._core import (
     CorruptDataError,
@@ -40,6 +40,7 @@ from muster._core import (
     load_checkpoint,
     load_param_into_net,
     load_state,
+    recompute,
     recoverable,
     reset_auto_parallel_context,
     reset_ps_context,
@@ -108,6 +109,8 @@ __all__ = [
     "new_group",
     "nn",
     "ops",
+    "parallel",
+    "recompute",
     "recoverable",
     "reset_auto_parallel_context",
     "reset_ps_context",

@@ -9,6 +9,8 @@
 #include "muster/graph/ops/transfer.h"
 #include "muster/graph/passes/passes.h"
 #include "muster/graph/passes/uses.h"
+#include "muster/graph/sharding/mesh.h"
+#include "muster/graph/sharding/updates.h"
 #include "muster/graph/trace.h"
 
 namespace muster::graph {
@@ -112,6 +114,9 @@ PlannedStep step_of(const Graph& graph, std::span<const Node> nodes, std::span<C
 
 void plan_steps(CompiledPlan& plan, std::span<Chosen> chosen, const Overlap& overlap) {
   const std::vector<std::size_t> counts = wait_counts(plan.graph, overlap);
+  const std::vector<ValueId> roots = roots_of(plan.graph);
+  std::vector<bool> is_parameter(plan.graph.values.size(), false);
+  for (const auto& [id, parameter] : plan.graph.parameters) is_parameter[id] = true;
   const std::span<const Node> nodes = plan.graph.nodes;
   for (std::size_t i = 0, count = 1; i < nodes.size(); i += count) {
     count = joined_updates(nodes.subspan(i), chosen.subspan(i));
@@ -122,7 +127,8 @@ void plan_steps(CompiledPlan& plan, std::span<Chosen> chosen, const Overlap& ove
     step.wait_count = counts[i + count - 1];
     step.is_async = overlap.beside[i];
     if (step.is_collective()) plan.collectives.push_back(index);
-    if (nodes[i].op->sharing == Sharing::in_place) plan.first_update = std::min(plan.first_update, index);
+    if (nodes[i].op->sharing == Sharing::in_place && is_parameter[roots[nodes[i].inputs[0]]])
+      plan.first_update = std::min(plan.first_update, index);
     plan.has_async_transfers = plan.has_async_transfers || step.is_async;
   }
   plan.has_overlap = overlap.any;
@@ -140,6 +146,10 @@ Result<CompiledPlan> compile(const Graph& graph, const PlanOptions& options) {
   MUSTER_TRY(const SeenAs seen_as, take_graph(plan, graph, options));
   for (const auto& [id, parameter] : graph.parameters)
     plan.stage.homes.emplace_back(parameter, rank_of(parameter->home()));
+  if (is_sharded(plan.graph))
+    MUSTER_TRY_VOID(divide_over_mesh(plan.graph));
+  else
+    MUSTER_TRY_VOID(divide_updates(plan.graph));
   plan.graph.own_gradients.clear();  // not needed any more, and they may hold a cell, which holds its plans
   plan.detects_anomalies = detects_anomalies();
   if (plan.detects_anomalies)

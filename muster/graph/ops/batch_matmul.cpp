@@ -3,6 +3,7 @@
 
 #include "muster/graph/ops/array.h"
 #include "muster/graph/ops/primitive.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -229,6 +230,7 @@ const Op& batch_matmul_op() {
                  .mindspore = {{"bmm", {"input_x", "mat2"}}},
                  .primitives = {{"BatchMatMul", {"transpose_a", "transpose_b"}}}},
       .onnx = to_onnx,
+      .dimensions = matmul_dimensions,
   };
   return op;
 }

@@ -1,4 +1,5 @@
 #include "muster/graph/ops/ops.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -55,6 +56,7 @@ const Op& bias_add_op() {
       .precision = MixedPrecision::widest,
       .schema = {.inputs = {"x", "bias"}},
       .onnx = onnx_as<"Add">,
+      .dimensions = elementwise,
   };
   return op;
 }

@@ -3,6 +3,7 @@
 
 #include "muster/graph/ops/array.h"
 #include "muster/graph/ops/rules.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -241,7 +242,8 @@ Op row(const Names& names, std::string_view documentation) {
           .sharing = Sharing::reuse,
           .precision = kind == Binary::pow ? MixedPrecision::full : MixedPrecision::given,
           .schema = schema_of(names, kind == Binary::div ? Promotion::common_floating : Promotion::common),
-          .onnx = onnx_rule<kind>};
+          .onnx = onnx_rule<kind>,
+          .dimensions = elementwise};
 }
 
 template <Comparison kind>
@@ -253,7 +255,8 @@ Op row(const Names& names, std::string_view documentation) {
           .infer = infer_comparison<kind>,
           .kernels = kernel_list<kind>(),
           .schema = schema_of(names, Promotion::common),
-          .onnx = onnx_comparison<kind>};
+          .onnx = onnx_comparison<kind>,
+          .dimensions = elementwise};
 }
 
 const std::vector<Op>& family() {

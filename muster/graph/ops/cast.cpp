@@ -1,5 +1,6 @@
 #include "muster/graph/ops/array.h"
 #include "muster/graph/ops/ops.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -68,6 +69,7 @@ const Op& cast_op() {
                  .attributes = {{.name = "dtype", .otherwise = DType::float32, .required = true}},
                  .primitives = {{"Cast", {}, {"x", "dtype"}}}},
       .onnx = to_onnx,
+      .dimensions = elementwise,
   };
   return op;
 }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -262,6 +263,7 @@ const Op& transpose_op() {
       .gradient = gradient_transpose,
       .kernels = {for_any_dtype({"reference", any, prepare_transpose, run})},
       .onnx = onnx_transpose,
+      .dimensions = transpose_dimensions,
   };
   return op;
 }
@@ -306,6 +308,7 @@ const Op& broadcast_to_op() {
       .gradient = gradient_broadcast_to,
       .kernels = {for_any_dtype({"reference", any, prepare_broadcast_to, run})},
       .onnx = onnx_broadcast_to,
+      .dimensions = broadcast_to_dimensions,
   };
   return op;
 }

@@ -1,6 +1,7 @@
 #include "muster/graph/ops/dropout.h"
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/rules.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -123,6 +124,7 @@ const Op& dropout_grad_op() {
       .gradient = gradient_grad,
       .kernels = {{"reference", any_signature, prepare, run_grad}},
       .sharing = Sharing::reuse,
+      .dimensions = elementwise,
   };
   return op;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -239,6 +240,7 @@ const Op& gather_op() {
                  .mindspore = {{"gather"}, {"index_select", {"input", "axis", "index:input_indices"}}},
                  .primitives = {{"Gather", {"batch_dims"}, {"input_params", "input_indices", "axis"}}}},
       .onnx = onnx_gather,
+      .dimensions = gather_dimensions,
   };
   return op;
 }
@@ -256,6 +258,7 @@ const Op& scatter_add_op() {
       .infer = infer_scatter_add,
       .gradient = gradient_scatter_add,
       .kernels = scatter_add_kernels<float, double, std::int32_t, std::int64_t>(),
+      .dimensions = scatter_add_dimensions,
   };
   return op;
 }

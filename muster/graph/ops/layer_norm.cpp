@@ -1,5 +1,6 @@
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/rules.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -237,6 +238,7 @@ const Op& layer_norm_op() {
                  .attributes = {{.name = "begin_norm_axis", .otherwise = std::int64_t{-1}},
                                 {.name = "eps", .otherwise = 1e-5}}},
       .onnx = to_onnx,
+      .dimensions = norm_dimensions,
   };
   return op;
 }
@@ -252,6 +254,7 @@ const Op& layer_norm_grad_op() {
       .infer = infer_grad,
       .gradient = gradient_of_grad,
       .kernels = {{"reference", any_signature, prepare<1>, run_grad}},
+      .dimensions = norm_grad_dimensions,
   };
   return op;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "muster/graph/ops/primitive.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -189,6 +190,7 @@ const Op& matmul_op() {
       .kernels = kernel_list(),
       .precision = MixedPrecision::low,
       .onnx = to_onnx,
+      .dimensions = matmul_dimensions,
   };
   return op;
 }

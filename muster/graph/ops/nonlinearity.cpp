@@ -1,6 +1,7 @@
 // The functions between layers: relu, sigmoid, gelu, … and the rows of their derivatives.
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/rules.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -212,7 +213,8 @@ Op row(Schema schema, std::string_view documentation) {
       .sharing = Sharing::reuse,
       .precision = kind == Kind::softplus ? MixedPrecision::full : MixedPrecision::given,
       .schema = std::move(schema),
-      .onnx = onnx_rule<kind>};
+      .onnx = onnx_rule<kind>,
+      .dimensions = elementwise};
 }
 
 template <Kind kind>
@@ -226,7 +228,8 @@ Op grad_row(std::string_view documentation) {
           .kernels = kernel_list(kernels::has_vector_math_grad(kind),
                                  {{}, first_is<float>, prepare<kind>, run_vector_grad},
                                  with_bfloat16({"reference", any_signature, prepare<kind>, run_grad})),
-          .sharing = Sharing::reuse};
+          .sharing = Sharing::reuse,
+          .dimensions = elementwise};
 }
 
 Argument alpha(double otherwise) { return {.name = "alpha", .otherwise = otherwise}; }

@@ -3,6 +3,7 @@
 
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/rules.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -168,6 +169,15 @@ Result<> onnx_rule(OnnxCall& call) {
   return call.give(types[static_cast<std::size_t>(kind)], std::move(inputs), std::move(attributes));
 }
 
+// A product has no rule.
+template <Reduce kind>
+constexpr auto dimensions_of() -> void (*)(DimensionMap&) {
+  if (kind == Reduce::mean) return reduce_mean_dimensions;
+  if (kind == Reduce::max) return reduce_max_dimensions;
+  if (kind == Reduce::min) return reduce_min_dimensions;
+  return kind == Reduce::prod ? nullptr : reduce_dimensions;
+}
+
 template <Reduce kind>
 Op row(std::vector<Value> (*gradient)(const GradientQuery&), Schema schema, std::string_view documentation) {
   return {.name = name_of(kind),
@@ -177,7 +187,8 @@ Op row(std::vector<Value> (*gradient)(const GradientQuery&), Schema schema, std:
           .kernels = kernel_list<kind>(),
           .precision = kind == Reduce::prod ? MixedPrecision::full : MixedPrecision::given,
           .schema = std::move(schema),
-          .onnx = onnx_rule<kind>};
+          .onnx = onnx_rule<kind>,
+          .dimensions = dimensions_of<kind>()};
 }
 
 Types infer_prod_grad(const Signature& signature) {

@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "muster/graph/ops/ops.h"
+#include "muster/graph/sharding/dimensions.h"
 
 namespace muster::graph {
 namespace {
@@ -69,6 +70,7 @@ const Op& reshape_op() {
       .kernels = {},
       .sharing = Sharing::view,
       .onnx = to_onnx,
+      .dimensions = reshape_dimensions,
   };
   return op;
 }

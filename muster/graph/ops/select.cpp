@@ -3,6 +3,7 @@
 
 #include "muster/graph/ops/array.h"
 #include "muster/graph/ops/rules.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -143,6 +144,7 @@ const Op& select_op() {
                                {"where", {"condition", "input", "other"}}},
                  .primitives = {{"Select"}}},
       .onnx = onnx_as<"Where">,
+      .dimensions = elementwise,
   };
   return op;
 }

@@ -1,6 +1,7 @@
 // softmax and log_softmax along an axis.
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/rules.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -135,7 +136,8 @@ Op row(std::string_view documentation) {
           .sharing = Sharing::reuse,
           .precision = MixedPrecision::full,
           .schema = schema_of(logarithm),
-          .onnx = onnx_rule<logarithm>};
+          .onnx = onnx_rule<logarithm>,
+          .dimensions = along_axis};
 }
 
 template <bool logarithm>
@@ -147,7 +149,8 @@ Op grad_row(std::string_view documentation) {
           .infer = infer_grad<logarithm>,
           .gradient = logarithm ? gradient_of_log_softmax_grad : gradient_of_softmax_grad,
           .kernels = kernel_list(run_vector_grad<logarithm>, run_grad<logarithm>),
-          .sharing = Sharing::reuse};
+          .sharing = Sharing::reuse,
+          .dimensions = along_axis};
 }
 
 std::vector<Op> rows() {

@@ -1,5 +1,6 @@
 // sum_to, the reverse of broadcast_to.
 #include "muster/graph/ops/array.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -59,6 +60,7 @@ const Op& sum_to_op() {
       .gradient = gradient_sum_to,
       .kernels = {with_bfloat16({"runs", any_signature, prepare_sum, run_sum}),
                   with_bfloat16({"reference", any_signature, prepare_sum, run_sum_reference})},
+      .dimensions = sum_to_dimensions,
   };
   return op;
 }

@@ -3,6 +3,7 @@
 
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/rules.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -156,7 +157,8 @@ Op row(Rule rule, const Names& names, std::string_view documentation) {
           .precision = loses_digits(kind) ? MixedPrecision::full : MixedPrecision::given,
           .schema = schema_of(
               names, takes_integers(kind) || keeps_integers(kind) ? Promotion::none : Promotion::floating),
-          .onnx = onnx_rule<kind>};
+          .onnx = onnx_rule<kind>,
+          .dimensions = elementwise};
 }
 
 template <Predicate kind>
@@ -166,7 +168,8 @@ Op row(const Names& names, std::string_view documentation) {
           .infer = infer_predicate<kind>,
           .kernels = {with_bfloat16({"reference", any_signature, elements_of_first, run_predicate<kind>})},
           .schema = schema_of(names, kind == Predicate::logical_not ? Promotion::none : Promotion::floating),
-          .onnx = onnx_predicate<kind>};
+          .onnx = onnx_predicate<kind>,
+          .dimensions = elementwise};
 }
 
 const Value& x_of(const GradientQuery& query) { return query.inputs[0]; }

@@ -224,8 +224,10 @@ void write_over(Graph& graph, std::span<const ValueId> wrt,
   {
     Matcher matcher(graph, wrt);
     for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-      if (std::optional<Node> made = (matcher.*match)(graph.nodes[i]))
+      if (std::optional<Node> made = (matcher.*match)(graph.nodes[i])) {
+        made->recompute = graph.nodes[i].recompute;
         found.emplace_back(i, std::move(*made));
+      }
   }
   for (auto& [index, node] : found) graph.nodes[index] = std::move(node);
 }

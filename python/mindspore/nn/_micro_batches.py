@@ -1,8 +1,10 @@
 """Cells that take a batch in equal parts, one after the other."""
 
+import contextlib
+
 import muster
 from mindspore.parallel import _pipeline
-from muster import ops
+from muster import _core, ops
 
 
 def _parts(name, value, count: int):
@@ -15,7 +17,8 @@ def _parts(name, value, count: int):
 
 
 class _InParts(muster.Cell):
-    """The sum of what `network` gives for equal parts of the batch."""
+    """The sum of what `network` gives for equal parts of the batch, which draw the random numbers of the
+    whole."""
 
     def __init__(self, network, count, name):
         super().__init__(auto_prefix=False)
@@ -30,10 +33,29 @@ class _InParts(muster.Cell):
     def _sum(self, inputs, count):
         parts = list(zip(*(_parts(type(self).__name__, x, count) for x in inputs), strict=True))
         total = None
-        for part in parts:
-            here = self.network(*part)
-            total = here if total is None else ops.add(total, here)
+        with _random_numbers_of_the_whole() as begin:
+            for at, part in enumerate(parts):
+                begin(at)
+                here = self.network(*part)
+                total = here if total is None else ops.add(total, here)
         return total
+
+
+_in_parts = []  # whether some cell is at it already: parts of parts count as its parts
+
+
+@contextlib.contextmanager
+def _random_numbers_of_the_whole():
+    if _in_parts:
+        yield lambda part: None
+        return
+    scope = _core._MicroBatchScope()
+    _in_parts.append(scope)
+    try:
+        yield scope.begin
+    finally:
+        _in_parts.pop()
+        scope.end()
 
 
 class MicroBatchInterleaved(_InParts):

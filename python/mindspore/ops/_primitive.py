@@ -2,7 +2,7 @@
 
 import sys
 
-from mindspore import _names, _recompute
+from mindspore import _names
 from muster import Tensor, _core
 
 # What classes of convolutions and of their gradients are made with, behind sizes.
@@ -23,6 +23,7 @@ class Primitive:
 
     _place = None
     _strategy = None
+    _recomputes = False
 
     def __init__(self, name: str | None = None):
         self.name = name or type(self).__name__
@@ -34,6 +35,8 @@ class Primitive:
     def __call__(self, *inputs):
         if self._strategy is not None:
             self._strategy.check_call(inputs)
+        if self._recomputes:
+            return _core.recompute(_core._call_primitive, self._place, self.compute, inputs)
         return _core._call_primitive(self._place, self.compute, inputs)
 
     def add_prim_attr(self, name: str, value) -> "Primitive":
@@ -68,10 +71,10 @@ class Primitive:
         return self
 
     def recompute(self, mode: bool = True) -> "Primitive":
-        """Changes nothing yet: what the op needs in the backward pass is kept."""
+        """The backward pass computes again what it needs of the op, instead of keeping it."""
         if not isinstance(mode, bool):
             raise TypeError(f"recompute: mode is True or False, not {mode!r}")
-        _recompute.note()
+        self._recomputes = mode
         return self
 
     def __repr__(self) -> str:

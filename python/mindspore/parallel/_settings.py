@@ -66,24 +66,15 @@ def check_dataset_strategy(strategy):
     return strategy
 
 
-def check_optimizer_level(level, threshold_kb) -> None:
-    """ValueError where there is no such level, 'level1' to 'level3', or the threshold is no number of KB."""
+def zero_of(level, threshold_kb):
+    """muster.parallel.Zero by MindSpore's names: 'level1' to 'level3', and KB."""
     if level not in _LEVELS:
         raise ValueError(f"optimizer_level is one of {', '.join(_LEVELS)}, not {level!r}")
     if isinstance(threshold_kb, bool) or not isinstance(threshold_kb, int) or threshold_kb < 0:
         raise ValueError(
             f"the threshold of the parallel optimizer is a number of KB from 0, not {threshold_kb!r}"
         )
-
-
-def note_optimizer() -> None:
-    """One line: no state is shared."""
-    if muster._core._context()["world_size"] > 1:
-        _device.note_once(
-            "note: the optimizer is not shared yet: each worker keeps all of its state, with the same "
-            "numbers and "
-            "no memory saved"
-        )
+    return muster.parallel.Zero(_LEVELS.index(level) + 1, threshold_kb << 10)
 
 
 def checked(settings) -> dict:
@@ -135,11 +126,14 @@ def apply(given) -> None:
     if "enable_parallel_optimizer" not in given and "parallel_optimizer_config" not in given:
         return
     config = given.get("parallel_optimizer_config", {})
-    check_optimizer_level(
-        config.get("optimizer_level", "level1"), config.get("parallel_optimizer_threshold", 64)
-    )
-    if given.get("enable_parallel_optimizer", False):
-        note_optimizer()
+    zero = zero_of(config.get("optimizer_level", "level1"), config.get("parallel_optimizer_threshold", 64))
+    if config.get("gradient_accumulation_shard"):
+        _device.note_once(
+            "note: gradient_accumulation_shard has no effect: gradients of parts are added up whole"
+        )
+    if not given.get("enable_parallel_optimizer", False):
+        zero = muster.parallel.Zero(0)
+    muster.set_auto_parallel_context(zero=zero)
 
 
 __getattr__ = _names.missing(__name__)

@@ -8,7 +8,7 @@ from mindspore.parallel._layout import Layout
 
 _REPLICATED = (
     "note: {} has no effect yet: every worker computes all of an operator, with the same numbers and no "
-    "memory saved (the batch and stages are divided: docs/guide/parallel.md)"
+    "memory saved (the batch, the state of optimizers and stages are divided: docs/guide/parallel.md)"
 )
 
 

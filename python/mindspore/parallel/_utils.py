@@ -47,8 +47,8 @@ def _is_in_data_parallel_mode() -> bool:
 
 
 def _get_enable_parallel_optimizer() -> bool:
-    """Whether optimizers are divided over workers, as they never are here."""
-    return False
+    """Whether workers share the state of optimizers."""
+    return muster._core._context()["zero_level"] > 0
 
 
 def _get_stage_device_num() -> int:

@@ -18,7 +18,7 @@ def _noted(name, why):
 
 class AutoParallel(muster.Cell):
     """What `network` computes, by all workers together: they share the batch with the numbers of one process,
-    and stages as pipeline() says (docs/guide/parallel.md).
+    and more of the work and the memory as the methods say (docs/guide/parallel.md).
 
     Each worker computes the rows that its dataset gives, and gradients are means over the workers: right for
     a loss that is a mean over samples.
@@ -54,23 +54,30 @@ class AutoParallel(muster.Cell):
         return self.network(*args, **kwargs)
 
     def hsdp(self, shard_size=-1, threshold=64, optimizer_level="level1") -> None:
-        """Checked, and without effect yet: each worker keeps all of the optimizer's state, with the same
-        numbers.
+        """The workers that share the batch also share the state of the optimizer (muster.parallel.Zero).
 
         Args:
-            shard_size: -1 or a number of workers from 1.
-            threshold: A number of KB.
-            optimizer_level: 'level1', 'level2' or 'level3'.
+            shard_size: -1: over all of them. 1: not at all. Other numbers share over all, too.
+            threshold: Parameters of fewer KB stay whole.
+            optimizer_level: 'level1': the state. 'level2': that, and reduced gradients. 'level3': that, and
+                the parameters, which are gathered for each use.
 
         Raises:
             ValueError: A value is none of these.
         """
-        if isinstance(shard_size, bool) or not isinstance(shard_size, int):
+        if (
+            isinstance(shard_size, bool)
+            or not isinstance(shard_size, int)
+            or (shard_size < 1 and shard_size != -1)
+        ):
             raise ValueError(f"hsdp: shard_size is -1 or a number of workers from 1, not {shard_size!r}")
-        if shard_size < 1 and shard_size != -1:
-            raise ValueError(f"hsdp: shard_size is -1 or a number of workers from 1, not {shard_size}")
-        _settings.check_optimizer_level(optimizer_level, threshold)
-        _settings.note_optimizer()
+        zero = _settings.zero_of(optimizer_level, threshold)
+        if shard_size > 1 and shard_size != _utils._get_device_num():
+            _device.note_once(
+                f"note: hsdp(shard_size={shard_size}): all workers share the state, which saves more "
+                "memory; results are the same"
+            )
+        muster.set_auto_parallel_context(zero=muster.parallel.Zero(0) if shard_size == 1 else zero)
 
     def pipeline(self, stages=1, output_broadcast=False, interleave=False, scheduler="1f1b") -> None:
         """How many stages there are: the cells say which is theirs (`pipeline_stage`, PipelineCell's

@@ -540,6 +540,25 @@ void bind_cell(nb::module_& core) {
           "is 'MS_WORKER'. Returns the cell. ValueError names the cell, the line and the choices: for "
           "another role, a rank that no worker has, and in eager mode in a cluster, where ops run one by one "
           "and nothing can be divided.")
+      .def(
+          "recompute",
+          [](nb::handle self, bool mode) {
+            nb::cast<Cell&>(self).set_recompute(mode);
+            return nb::borrow(self);
+          },
+          nb::arg("mode") = true, nb::sig("def recompute(self, mode: bool = True) -> typing.Self"),
+          "The backward pass computes again what this cell and those below compute, instead of keeping it: "
+          "the same bits, more time, less memory. What writes parameters (moving statistics) or takes part "
+          "in "
+          "collective calls is kept. No effect in eager mode. Gives the cell.")
+      .def_prop_ro("_recomputes", &Cell::recomputes)
+      .def("_held_bytes",
+           [](const Cell& self) {
+             std::size_t bytes = 0;
+             for (const auto& parameter : self.parameters())
+               if (parameter->absence() == nullptr) bytes += parameter->held_type().size_bytes();
+             return bytes;
+           })
       .def_prop_ro(
           "placed_rank",
           [](const Cell& self) { return self.placed() ? std::optional(self.placed()->rank) : std::nullopt; },

@@ -21,7 +21,7 @@ using PrecisionParts =
     std::tuple<int, std::string, std::optional<std::string>, std::optional<std::string>, bool>;
 using PlaceParts = std::tuple<std::uint32_t, std::string>;
 using Parts =
-    std::tuple<std::string, bool, bool, bool, std::optional<PrecisionParts>, std::optional<PlaceParts>>;
+    std::tuple<std::string, bool, bool, bool, std::optional<PrecisionParts>, std::optional<PlaceParts>, bool>;
 
 std::optional<std::string> name_of(const std::optional<DType>& dtype) {
   return dtype ? std::optional(std::string(to_string(*dtype))) : std::nullopt;
@@ -46,13 +46,17 @@ Parts cell_state(const Cell& cell) {
                       state.precision->automatic);
   std::optional<PlaceParts> place;
   if (state.place) place.emplace(state.place->rank, state.place->where);
-  return {state.path, state.has_parent, state.auto_prefix, state.training, precision, place};
+  return {state.path, state.has_parent, state.auto_prefix, state.training, precision,
+          place,      state.recomputes};
 }
 
 void restore_cell(Cell& cell, const Parts& parts) {
-  const auto& [path, has_parent, auto_prefix, training, precision, place] = parts;
-  nn::CellState state{
-      .path = path, .has_parent = has_parent, .auto_prefix = auto_prefix, .training = training};
+  const auto& [path, has_parent, auto_prefix, training, precision, place, recomputes] = parts;
+  nn::CellState state{.path = path,
+                      .has_parent = has_parent,
+                      .auto_prefix = auto_prefix,
+                      .training = training,
+                      .recomputes = recomputes};
   if (precision) {
     const auto& [rule, low, inputs, outputs, automatic] = *precision;
     state.precision =

@@ -83,9 +83,33 @@ nb::any while_loop(const nb::object& cond_fn, const nb::object& body_fn, nb::han
   return built(form, graph::while_loop(test, body, first));
 }
 
+struct MicroBatches {
+  std::optional<graph::MicroBatchScope> scope{std::in_place};
+};
+
 }  // namespace
 
 void bind_control(nb::module_& core) {
+  core.def(
+      "recompute",
+      [](const nb::object& block, const nb::args& arguments, const nb::kwargs& keywords) {
+        const graph::RecomputeScope scope;
+        return nb::object(block(*arguments, **keywords));
+      },
+      nb::arg("block"), nb::arg("args"), nb::arg("kwargs"),
+      nb::sig("def recompute(block: collections.abc.Callable, /, *args: typing.Any, **kwargs: typing.Any) -> "
+              "typing.Any"),
+      "block(*args, **kwargs), of which the backward pass computes again what it needs, instead of keeping "
+      "it: the same bits, more time, less memory. What writes parameters or takes part in collective calls "
+      "is "
+      "kept. In eager mode it is the call alone.");
+  nb::class_<MicroBatches>(
+      core, "_MicroBatchScope",
+      "From the first part until end(), parts of a batch draw the random numbers of the whole.")
+      .def(nb::init<>())
+      .def(
+          "begin", [](MicroBatches& self, std::int64_t part) { self.scope->begin(part); }, nb::arg("part"))
+      .def("end", [](MicroBatches& self) { self.scope.reset(); });
   core.def(
       "cond", &cond, nb::arg("pred"), nb::arg("true_fn"), nb::arg("false_fn"), nb::arg("operands"),
       nb::sig("def cond(pred: Tensor | bool, true_fn: collections.abc.Callable, false_fn: "

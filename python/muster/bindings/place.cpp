@@ -6,7 +6,10 @@
 #include <string>
 
 #include "muster/nn/nn.h"
+#include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/parameter.h"
+#include "python/muster/bindings/value.h"
 
 namespace muster::python {
 namespace {
@@ -36,6 +39,13 @@ nb::object call_primitive(const PrimitivePlace* placed, const nb::object& comput
   return result;
 }
 
+// `layout` and `mesh` as op `shard` has them.
+nb::object shard(nb::handle value, const std::string& mesh, const std::string& layout) {
+  const graph::Attributes attributes{
+      {"mesh", mesh}, {"layout", layout}, {"rank", static_cast<std::int64_t>(train::rank())}};
+  return value_object(graph::apply("shard", {value_from(value)}, attributes));
+}
+
 }  // namespace
 
 void bind_place(nb::module_& core) {
@@ -44,6 +54,16 @@ void bind_place(nb::module_& core) {
            nb::arg("file"), nb::arg("line"));
   core.def("_call_primitive", &call_primitive, nb::arg("placed").none(), nb::arg("compute"),
            nb::arg("inputs"));
+  core.def("_shard", &shard, nb::arg("value"), nb::arg("mesh"), nb::arg("layout"));
+  core.def(
+      "_divide_parameter",
+      [](nb::handle parameter, const std::string& mesh, const std::string& layout) {
+        unwrap(
+            train::divide_parameter(*nb::cast<const PythonParameter&>(parameter).parameter(), mesh, layout));
+      },
+      nb::arg("parameter"), nb::arg("mesh"), nb::arg("layout"));
+  core.def("_set_shares_batch", &train::set_shares_batch, nb::arg("shares"),
+           "Whether all workers compute one batch together, as parts of a mesh.");
 }
 
 }  // namespace muster::python

@@ -158,7 +158,7 @@ void set_context(std::optional<std::string> mode, std::optional<std::string> dev
 
 void set_auto_parallel_context(std::optional<std::string> parallel_mode, std::optional<bool> gradients_mean,
                                std::optional<std::int64_t> bucket_bytes,
-                               std::optional<std::vector<std::int64_t>> bucket_splits) {
+                               std::optional<std::vector<std::int64_t>> bucket_splits, nb::handle zero) {
   if (bucket_bytes && bucket_splits)
     raise(Error{Code::invalid_argument,
                 "gradients are bucketed by bucket_bytes or by bucket_splits, not both"});
@@ -168,6 +168,9 @@ void set_auto_parallel_context(std::optional<std::string> parallel_mode, std::op
   if (bucket_splits) unwrap(train::set_buckets({.splits = *std::move(bucket_splits)}));
   if (parallel_mode) train::set_parallel_mode(unwrap(train::parallel_mode_from_string(*parallel_mode)));
   if (gradients_mean) train::set_gradients_mean(*gradients_mean);
+  if (!zero.is_none())
+    unwrap(train::set_zero({.level = nb::cast<std::int64_t>(zero.attr("level")),
+                            .threshold_bytes = nb::cast<std::int64_t>(zero.attr("threshold_bytes"))}));
 }
 
 // Steps that a worker may be ahead; None: as many as it likes.
@@ -246,6 +249,7 @@ nb::dict chosen_context() {
   made["mode"] = context.mode == train::Mode::eager ? "eager" : "graph";
   made["parallel_mode"] = std::string(train::to_string(context.parallel_mode));
   made["gradients_mean"] = context.gradients_mean;
+  made["zero_level"] = context.zero.level;
   made["rank"] = train::rank();
   made["world_size"] = train::world_size();
   return made;
@@ -262,13 +266,19 @@ void bind_context(nb::module_& core) {
       "set_auto_parallel_context", &set_auto_parallel_context, nb::kw_only(),
       nb::arg("parallel_mode") = nb::none(), nb::arg("gradients_mean") = nb::none(),
       nb::arg("bucket_bytes") = nb::none(), nb::arg("bucket_splits") = nb::none(),
+      nb::arg("zero") = nb::none(),
+      nb::sig(
+          "def set_auto_parallel_context(*, parallel_mode: str | None = None, gradients_mean: bool | None = "
+          "None, bucket_bytes: int | None = None, bucket_splits: collections.abc.Sequence[int] | None = "
+          "None, zero: muster.parallel.Zero | None = None) -> None"),
       "How workers share the training. `parallel_mode` is 'stand_alone' or 'data_parallel'; `gradients_mean` "
       "divides reduced gradients by the number of workers. Where a whole step is one plan (Model.train, "
       "nn.TrainOneStepCell), gradients are reduced in buckets while others are still computed: "
       "`bucket_bytes`, 4 MiB by default, is the most that one collective call carries, but for a gradient "
       "that is larger; `bucket_splits` cuts before these positions instead, in the order in which the "
-      "backward pass makes the gradients. The bits of the result do not depend on the buckets. What is not "
-      "given stays.");
+      "backward pass makes the gradients. The bits of the result do not depend on the buckets. `zero`, a "
+      "muster.parallel.Zero, is what workers share instead of each having all of it; it counts for trainings "
+      "that begin from then on. What is not given stays.");
   core.def(
       "set_ps_context", &set_ps_context, nb::kw_only(), nb::arg("enable_ps") = nb::none(),
       nb::arg("staleness").none() = nb::ellipsis(), nb::arg("enable_ssl") = nb::none(),

@@ -55,6 +55,8 @@ Tensor elements_of(const Value& value) {
   if (value.is_parameter()) {
     const std::string* absence = value.parameter()->absence();
     if (absence != nullptr) raise(Error{Code::invalid_argument, *absence});
+    if (const std::string divided = value.parameter()->division_text(); !divided.empty())
+      raise(Error{Code::invalid_argument, divided});
     if (!graph::is_tracing()) return value.parameter()->materialize(train::seed());
   }
   Result<Tensor> elements = value.read();

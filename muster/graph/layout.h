@@ -1,0 +1,63 @@
+// Layouts: how a tensor is divided over the ranks of a mesh.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/tensor/tensor.h"
+
+namespace muster::graph {
+
+struct MeshAxis {
+  std::string name;
+  std::uint32_t size = 1;
+
+  friend bool operator==(const MeshAxis&, const MeshAxis&) = default;
+};
+
+// Ranks as an array with named axes, of which the last varies fastest: of ("data", 2), ("model", 3) rank 4 is
+// at data 1, model 1.
+class Mesh {
+ public:
+  explicit Mesh(std::vector<MeshAxis> axes) : axes_(std::move(axes)) {}
+
+  const std::vector<MeshAxis>& axes() const { return axes_; }
+  std::uint32_t size() const;
+  // Where `rank` is on one axis.
+  std::uint32_t coordinate(std::uint32_t rank, std::size_t axis) const;
+  // The ranks that differ from `rank` on these axes alone, in their order.
+  std::vector<std::uint32_t> group_of(std::uint32_t rank, const std::vector<std::size_t>& axes) const;
+
+  friend bool operator==(const Mesh&, const Mesh&) = default;
+
+ private:
+  std::vector<MeshAxis> axes_;
+};
+using MeshPtr = std::shared_ptr<const Mesh>;
+
+struct TensorLayout {
+  using Axes = std::vector<std::size_t>;  // of the mesh, the outermost cut first
+
+  MeshPtr mesh;
+  std::vector<Axes> dims;  // what cuts each dimension into equal parts; empty: nothing
+
+  bool is_whole() const;
+  std::int64_t parts(std::size_t dim) const;
+  // Which of the parts `rank` has.
+  std::int64_t index(std::size_t dim, std::uint32_t rank) const;
+  // Each dimension divided by its parts, of which it is a multiple.
+  Shape piece_shape(const Shape& whole) const;
+};
+
+// "(data, -, model)"
+std::string to_string(const TensorLayout& layout);
+
+// What `rank` has of `whole`, copied.
+Tensor piece_of(const Tensor& whole, const TensorLayout& layout, std::uint32_t rank);
+// Writes what `rank` has to its place in `whole`.
+void put_piece(const Tensor& piece, const TensorLayout& layout, std::uint32_t rank, const Tensor& whole);
+
+}  // namespace muster::graph

@@ -1,0 +1,448 @@
+#include "muster/graph/sharding/mesh.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "muster/graph/passes/passes.h"
+#include "muster/graph/sharding/dimensions.h"
+#include "muster/graph/sharding/updates.h"
+
+namespace muster::graph {
+namespace {
+
+using Axes = TensorLayout::Axes;
+
+std::vector<std::string> split(const std::string& text, char between) {
+  std::vector<std::string> parts(1);
+  for (const char each : text)
+    if (each == between)
+      parts.emplace_back();
+    else
+      parts.back() += each;
+  return parts;
+}
+
+MeshPtr mesh_in(const Attributes& attributes) {
+  std::vector<MeshAxis> axes;
+  for (const std::string& part : split(attributes.get("mesh", std::string()), ',')) {
+    const std::size_t equals = part.find('=');
+    MeshAxis axis{.name = part.substr(0, equals), .size = 1};
+    if (equals != std::string::npos)
+      std::from_chars(part.data() + equals + 1, part.data() + part.size(), axis.size);
+    axes.push_back(std::move(axis));
+  }
+  return std::make_shared<const Mesh>(std::move(axes));
+}
+
+std::string names_of(const Mesh& mesh) {
+  std::string names;
+  for (const MeshAxis& axis : mesh.axes())
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", axis.name);
+  return names;
+}
+
+Result<std::size_t> axis_named(const Mesh& mesh, const std::string& name) {
+  for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis)
+    if (mesh.axes()[axis].name == name) return axis;
+  return fail(Code::invalid_argument,
+              fmt::format("shard: the mesh has no axis '{}', it has {}", name, names_of(mesh)));
+}
+
+std::string divisors_text(std::int64_t size) {
+  std::string text;
+  for (std::int64_t each = 1; each <= size; ++each)
+    if (size % each == 0) text += fmt::format("{}{}", text.empty() ? "" : ", ", each);
+  return text;
+}
+
+}  // namespace
+
+bool is_over_mesh(const TensorLayout& layout) { return layout.mesh->axes().front().name != zero_axis; }
+
+Result<TensorLayout> layout_in(const Attributes& attributes, const Shape& shape) {
+  TensorLayout layout{.mesh = mesh_in(attributes), .dims = {}};
+  layout.dims.resize(shape.rank());
+  const std::string text = attributes.get("layout", std::string());
+  const std::vector<std::string> dims =
+      shape.rank() == 0 && text.empty() ? std::vector<std::string>{} : split(text, ';');
+  if (dims.size() != shape.rank())
+    return fail(Code::invalid_argument,
+                fmt::format("shard: a layout of {} dimensions was given for {}, which has {}", dims.size(),
+                            muster::to_string(shape), shape.rank()));
+  std::vector<bool> used(layout.mesh->axes().size(), false);
+  for (std::size_t dim = 0; dim < dims.size(); ++dim) {
+    for (const std::string& name : dims[dim].empty() ? std::vector<std::string>{} : split(dims[dim], '+')) {
+      MUSTER_TRY(const std::size_t axis, axis_named(*layout.mesh, name));
+      if (used[axis])
+        return fail(Code::invalid_argument,
+                    fmt::format("shard: axis '{}' cuts two dimensions of {}, or one twice", name,
+                                muster::to_string(shape)));
+      if (!layout.dims[dim].empty() && layout.dims[dim].back() > axis)
+        return fail(Code::invalid_argument,
+                    fmt::format("shard: axes that cut one dimension come in the order of the mesh, {}",
+                                names_of(*layout.mesh)));
+      used[axis] = true;
+      layout.dims[dim].push_back(axis);
+    }
+    if (shape[dim] % layout.parts(dim) != 0)
+      return fail(
+          Code::invalid_argument,
+          fmt::format(
+              "shard: dimension {} of {} cannot be cut into {} equal parts by {}: it can be cut into {}", dim,
+              muster::to_string(shape), layout.parts(dim), to_string(layout), divisors_text(shape[dim])));
+  }
+  return layout;
+}
+
+namespace {
+
+const Op& shard_op() {
+  static const Op& op = required_op("shard");
+  return op;
+}
+
+bool is_over_mesh(const Parameter& parameter) {
+  return parameter.share() && is_over_mesh(parameter.share()->layout);
+}
+
+// A value of the whole graph as it is here.
+struct Local {
+  ValueId id = 0;
+  TensorLayout layout;
+  Axes partial = {};  // each rank of these axes has a part, which `joins` makes whole
+  Reduction joins = Reduction::sum;
+};
+
+class MeshDivider {
+ public:
+  MeshDivider(const Graph& whole, MeshPtr mesh, std::uint32_t rank)
+      : whole_(whole), mesh_(std::move(mesh)), rank_(rank) {
+    made_.name = whole.name;
+    made_.contiguous = whole.contiguous;
+    made_.notes = whole.notes;
+  }
+
+  Result<Graph> run() {
+    take_outside();
+    for (const Node& node : whole_.nodes) MUSTER_TRY_VOID(add(node));
+    for (const ValueId id : whole_.outputs) made_.outputs.push_back(as(id, plain(id)));
+    return std::move(made_);
+  }
+
+ private:
+  // ---- Values ----
+  ValueId value(TensorType type) {
+    made_.values.push_back(std::move(type));
+    return static_cast<ValueId>(made_.values.size() - 1);
+  }
+  TensorLayout plain(const Shape& shape) const {
+    return {.mesh = mesh_, .dims = std::vector<Axes>(shape.rank())};
+  }
+  TensorLayout plain(ValueId id) const { return plain(whole_.values[id].shape); }
+  TensorType piece(const TensorType& type, const TensorLayout& layout) const {
+    return {type.dtype, layout.piece_shape(type.shape)};
+  }
+
+  void take_outside() {
+    const auto take = [&](ValueId id, TensorLayout layout) {
+      const ValueId here = value(piece(whole_.values[id], layout));
+      locals_[id] = {.id = here, .layout = std::move(layout)};
+      return here;
+    };
+    for (const ValueId id : whole_.inputs) made_.inputs.push_back(take(id, plain(id)));
+    for (const auto& [id, tensor] : whole_.captured) made_.captured.emplace_back(take(id, plain(id)), tensor);
+    for (const auto& [id, parameter] : whole_.parameters)
+      made_.parameters.emplace_back(take(id, parameter->share() ? parameter->share()->layout : plain(id)),
+                                    parameter);
+  }
+
+  // ---- Nodes that are added ----
+  ValueId node(std::string_view op, ValueId from, Attributes attributes, TensorType type) {
+    const ValueId made = value(std::move(type));
+    made_.nodes.push_back(
+        {.op = &required_op(op), .inputs = {from}, .outputs = {made}, .attributes = std::move(attributes)});
+    return made;
+  }
+
+  Attributes call(const Axes& axes) const {
+    const std::vector<std::uint32_t> ranks = mesh_->group_of(rank_, axes);
+    Attributes attributes{{"ranks", static_cast<std::int64_t>(ranks.size())}};
+    if (ranks.size() < mesh_->size()) {
+      std::string name = "mesh";
+      for (const std::uint32_t rank : ranks) name += fmt::format(" {}", rank);
+      attributes.set("group", std::move(name));
+    }
+    return attributes;
+  }
+
+  // What each rank has a part of, as a whole.
+  Local joined(Local local) {
+    if (local.partial.empty()) return local;
+    Axes axes = std::exchange(local.partial, {});
+    std::ranges::sort(axes);
+    Attributes attributes = call(axes);
+    attributes.set("reduction", std::string(to_string(local.joins)));
+    local.id = node("all_reduce", local.id, std::move(attributes), made_.values[local.id]);
+    return local;
+  }
+
+  // Dimension `dim`, cut by `axes` too, without these.
+  Local gathered(Local local, std::size_t dim, const Axes& axes) {
+    const TensorType type = made_.values[local.id];
+    std::int64_t parts = 1;
+    for (const std::size_t axis : axes) parts *= mesh_->axes()[axis].size;
+    Shape joined = type.shape;
+    joined[0] *= parts;
+    local.id = node("all_gather", local.id, call(axes), {type.dtype, joined});
+    local.layout.dims[dim].resize(local.layout.dims[dim].size() - axes.size());
+    if (dim == 0) return local;
+    // (parts, s0, ..., sd, ...) to (s0, ..., parts, sd, ...)
+    std::vector<std::int64_t> apart{parts}, perm, moved;
+    apart.insert(apart.end(), type.shape.begin(), type.shape.end());
+    for (std::size_t i = 1; i <= dim; ++i) perm.push_back(static_cast<std::int64_t>(i));
+    perm.push_back(0);
+    for (std::size_t i = dim + 1; i < apart.size(); ++i) perm.push_back(static_cast<std::int64_t>(i));
+    for (const std::int64_t from : perm) moved.push_back(apart[static_cast<std::size_t>(from)]);
+    Shape whole = type.shape;
+    whole[dim] *= parts;
+    local.id = node("reshape", local.id, {{"shape", apart}}, {type.dtype, Shape(apart)});
+    local.id = node("transpose", local.id, {{"perm", perm}}, {type.dtype, Shape(moved)});
+    local.id = node("reshape", local.id, {{"shape", whole.sizes()}}, {type.dtype, whole});
+    return local;
+  }
+
+  // Cut further, to `layout`, of which it has the outer cuts already.
+  Local cut(Local local, const TensorLayout& layout) {
+    const TensorType type = made_.values[local.id];
+    std::vector<std::int64_t> begin(type.shape.rank(), 0);
+    Shape size = type.shape;
+    for (std::size_t dim = 0; dim < begin.size(); ++dim) {
+      TensorLayout inner{
+          .mesh = mesh_,
+          .dims = {Axes(layout.dims[dim].begin() + static_cast<std::ptrdiff_t>(local.layout.dims[dim].size()),
+                        layout.dims[dim].end())}};
+      size[dim] /= inner.parts(0);
+      begin[dim] = inner.index(0, rank_) * size[dim];
+    }
+    local.layout = layout;
+    if (size == type.shape) return local;
+    local.id = node(
+        "slice", local.id,
+        {{"begin", begin}, {"size", size.sizes()}, {"strides", std::vector<std::int64_t>(begin.size(), 1)}},
+        {type.dtype, size});
+    return local;
+  }
+
+  Local in_layout(Local local, const TensorLayout& layout) {
+    local = joined(std::move(local));
+    for (std::size_t dim = 0; dim < layout.dims.size(); ++dim) {
+      const Axes& have = local.layout.dims[dim];
+      const Axes& want = layout.dims[dim];
+      const auto same = static_cast<std::size_t>(std::ranges::mismatch(have, want).in1 - have.begin());
+      if (same == have.size()) continue;
+      const Axes extra(have.begin() + static_cast<std::ptrdiff_t>(same), have.end());
+      local = gathered(std::move(local), dim, extra);
+    }
+    return cut(std::move(local), layout);
+  }
+
+  // The id under which `id` is here in `layout`.
+  ValueId as(ValueId id, const TensorLayout& layout) {
+    auto& known = in_layouts_[id];
+    for (const auto& [dims, here] : known)
+      if (dims == layout.dims) return here;
+    Local local = joined(locals_.at(id));
+    locals_.at(id) = local;  // a sum is made once
+    const ValueId here = in_layout(local, layout).id;
+    known.emplace_back(layout.dims, here);
+    return here;
+  }
+
+  // ---- Nodes of the graph ----
+  Result<> add(const Node& node) {
+    if (node.op == &shard_op()) return reshard(node);
+    if (node.op->has_effect() && !node.op->collective) return write(node);
+    if (node.op->dimensions != nullptr && add_divided(node)) return {};
+    std::vector<TensorLayout> layouts;
+    for (const ValueId id : node.inputs) layouts.push_back(plain(id));
+    return add_with(node, layouts, {}, node.attributes);
+  }
+
+  Result<> reshard(const Node& node) {
+    MUSTER_TRY(TensorLayout layout, layout_in(node.attributes, whole_.values[node.inputs[0]].shape));
+    if (*layout.mesh != *mesh_)
+      return fail(Code::invalid_argument, fmt::format("'{}' is divided over two meshes: {} and {}",
+                                                      whole_.name, names_of(*mesh_), names_of(*layout.mesh)));
+    layout.mesh = mesh_;
+    const ValueId here = as(node.inputs[0], layout);
+    locals_[node.outputs[0]] = {.id = here, .layout = std::move(layout)};
+    return {};
+  }
+
+  // Of a parameter: all that looks like it is divided as it is.
+  Result<> write(const Node& node) {
+    std::vector<TensorLayout> layouts;
+    const bool is_elementwise =
+        node.op->sharing == Sharing::in_place &&
+        (is_elementwise_update(*node.op) || node.op->name == "assign" || node.op->name == "assign_add");
+    const TensorLayout own = is_elementwise ? locals_.at(node.inputs[0]).layout : plain(node.inputs[0]);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
+      layouts.push_back(
+          is_elementwise && whole_.values[id].shape == whole_.values[node.inputs[0]].shape ? own : plain(id));
+      if (node.op->writes(i) && locals_.at(id).layout.dims != layouts.back().dims)
+        return fail(
+            Code::not_provided,
+            fmt::format(
+                "'{}': {} writes a parameter that is divided over the mesh as {}, and cannot do so in pieces",
+                whole_.name, node.op->name, to_string(locals_.at(id).layout)));
+    }
+    MUSTER_TRY_VOID(add_with(node, layouts, is_elementwise ? std::vector{own} : std::vector<TensorLayout>{},
+                             node.attributes));
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.op->writes(i)) in_layouts_.erase(node.inputs[i]);
+    return {};
+  }
+
+  // The node with inputs in these layouts; its outputs have `made`, or are whole.
+  Result<> add_with(const Node& node, const std::vector<TensorLayout>& layouts,
+                    std::vector<TensorLayout> made, const Attributes& attributes) {
+    Node here{.op = node.op,
+              .inputs = {},
+              .outputs = {},
+              .attributes = attributes,
+              .placement = node.placement,
+              .origin = node.origin};
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      here.inputs.push_back(as(node.inputs[i], layouts[i]));
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      TensorLayout layout = i < made.size() ? std::move(made[i]) : plain(node.outputs[i]);
+      here.outputs.push_back(value(piece(whole_.values[node.outputs[i]], layout)));
+      locals_[node.outputs[i]] = {.id = here.outputs.back(), .layout = std::move(layout)};
+    }
+    made_.nodes.push_back(std::move(here));
+    return {};
+  }
+
+  // By the rule of its row; false where nothing of it can be divided.
+  bool add_divided(const Node& node) {
+    std::vector<TensorType> inputs, outputs;
+    for (const ValueId id : node.inputs) inputs.push_back(whole_.values[id]);
+    for (const ValueId id : node.outputs) outputs.push_back(whole_.values[id]);
+    DimensionMap map(inputs, outputs, node.attributes);
+    node.op->dimensions(map);
+    const std::map<int, Axes> cuts = cuts_of(node, map);
+    if (cuts.empty()) return false;
+    std::vector<TensorLayout> given, made;
+    for (std::size_t i = 0; i < inputs.size(); ++i) given.push_back(layout_of(map.of_inputs[i], cuts));
+    for (std::size_t i = 0; i < outputs.size(); ++i) made.push_back(layout_of(map.of_outputs[i], cuts));
+    Attributes attributes = node.attributes;
+    if (!map.shape.empty()) attributes.set(map.shape, made[0].piece_shape(outputs[0].shape).sizes());
+    if (!gives(node, inputs, given, outputs, made, attributes)) return false;
+    (void)add_with(node, given, made, attributes);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      for (const auto& [label, axes] : cuts)
+        if (std::ranges::count(map.of_outputs[i], label) == 0) {
+          Local& local = locals_.at(node.outputs[i]);
+          local.partial.insert(local.partial.end(), axes.begin(), axes.end());
+          local.joins = map.joins;
+        }
+    return true;
+  }
+
+  // Which axes cut each label: those that cut it already in the largest input that has it.
+  std::map<int, Axes> cuts_of(const Node& node, const DimensionMap& map) const {
+    std::vector<std::size_t> order(node.inputs.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+      return map.inputs[a].shape.elements() > map.inputs[b].shape.elements();
+    });
+    std::map<int, Axes> cuts;
+    std::vector<bool> used(mesh_->axes().size(), false);
+    for (const std::size_t i : order) {
+      const TensorLayout& layout = locals_.at(node.inputs[i]).layout;
+      for (std::size_t dim = 0; dim < layout.dims.size(); ++dim) {
+        const int label = map.of_inputs[i][dim];
+        const Axes& axes = layout.dims[dim];
+        if (label == DimensionMap::whole || axes.empty() || cuts.contains(label)) continue;
+        if (std::ranges::any_of(axes, [&](std::size_t axis) { return used[axis]; })) continue;
+        if (!fits(map, label, layout.parts(dim))) continue;
+        cuts[label] = axes;
+        for (const std::size_t axis : axes) used[axis] = true;
+      }
+    }
+    return cuts;
+  }
+
+  static bool fits(const DimensionMap& map, int label, std::int64_t parts) {
+    const auto all_fit = [&](std::span<const TensorType> types,
+                             const std::vector<DimensionMap::Labels>& labels) {
+      for (std::size_t i = 0; i < types.size(); ++i)
+        for (std::size_t dim = 0; dim < labels[i].size(); ++dim)
+          if (labels[i][dim] == label && types[i].shape[dim] % parts != 0) return false;
+      return true;
+    };
+    return all_fit(map.inputs, map.of_inputs) && all_fit(map.outputs, map.of_outputs);
+  }
+
+  TensorLayout layout_of(const DimensionMap::Labels& labels, const std::map<int, Axes>& cuts) const {
+    TensorLayout layout{.mesh = mesh_, .dims = std::vector<Axes>(labels.size())};
+    for (std::size_t dim = 0; dim < labels.size(); ++dim)
+      if (const auto found = cuts.find(labels[dim]); found != cuts.end()) layout.dims[dim] = found->second;
+    return layout;
+  }
+
+  // Whether the op gives pieces of the outputs for pieces of the inputs.
+  bool gives(const Node& node, const std::vector<TensorType>& inputs, const std::vector<TensorLayout>& given,
+             const std::vector<TensorType>& outputs, const std::vector<TensorLayout>& made,
+             const Attributes& attributes) const {
+    std::vector<TensorType> pieces, expected;
+    for (std::size_t i = 0; i < inputs.size(); ++i) pieces.push_back(piece(inputs[i], given[i]));
+    for (std::size_t i = 0; i < outputs.size(); ++i) expected.push_back(piece(outputs[i], made[i]));
+    const auto inferred = node.op->infer({pieces, {}, attributes});
+    return inferred && *inferred == expected;
+  }
+
+  const Graph& whole_;
+  MeshPtr mesh_;
+  std::uint32_t rank_;
+  Graph made_;
+  std::map<ValueId, Local> locals_;  // by value of the whole graph
+  std::map<ValueId, std::vector<std::pair<std::vector<Axes>, ValueId>>> in_layouts_;  // likewise
+};
+
+}  // namespace
+
+bool is_sharded(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == &shard_op(); }) ||
+         std::ranges::any_of(graph.parameters, [](const auto& entry) { return is_over_mesh(*entry.second); });
+}
+
+Result<> divide_over_mesh(Graph& graph) {
+  MeshPtr mesh;
+  std::uint32_t rank = 0;
+  for (const auto& [id, parameter] : graph.parameters)
+    if (is_over_mesh(*parameter)) {
+      mesh = parameter->share()->layout.mesh;
+      rank = parameter->share()->rank;
+    } else if (parameter->share()) {
+      return fail(
+          Code::not_provided,
+          fmt::format("'{}': Zero and a mesh together are not provided: choose one of them", graph.name));
+    }
+  for (const Node& node : graph.nodes)
+    if (node.op == &shard_op()) {
+      mesh = mesh_in(node.attributes);
+      rank = static_cast<std::uint32_t>(node.attributes.get("rank", std::int64_t{0}));
+    }
+  remove_dead(graph);
+  MUSTER_TRY(graph, MeshDivider(graph, std::move(mesh), rank).run());
+  return {};
+}
+
+}  // namespace muster::graph

@@ -1,0 +1,128 @@
+#include "muster/train/divided_parameters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "muster/graph/sharding/mesh.h"
+#include "muster/train/context.h"
+#include "muster/train/job.h"
+#include "muster/train/parameters.h"
+#include "muster/train/pipeline_layout.h"
+#include "muster/train/run_context.h"
+#include "muster/train/session.h"
+
+namespace muster::train {
+namespace {
+
+using graph::Parameter;
+
+bool is_divisible(const Parameter& parameter, const Zero& zero, std::uint32_t workers) {
+  const auto bytes = static_cast<std::int64_t>(parameter.type().size_bytes());
+  return parameter.shape().rank() > 0 && parameter.shape()[0] > 0 && parameter.shape()[0] % workers == 0 &&
+         bytes >= zero.threshold_bytes;
+}
+
+bool same_pieces(const std::optional<Parameter::Share>& a, const std::optional<Parameter::Share>& b) {
+  if (!a || !b) return !a && !b;
+  return *a->layout.mesh == *b->layout.mesh && a->layout.dims == b->layout.dims && a->rank == b->rank &&
+         a->scatters_gradients == b->scatters_gradients;
+}
+
+// What was trained is kept: it becomes whole before it is cut anew.
+Result<> divide(Parameter& parameter, const std::optional<Parameter::Share>& share) {
+  if (same_pieces(parameter.share(), share)) return {};
+  if (parameter.share()) {
+    MUSTER_TRY(const Tensor whole, gathered(parameter));
+    parameter.divide({});
+    MUSTER_TRY_VOID(parameter.set(whole));
+  }
+  parameter.divide(share);
+  return {};
+}
+
+bool is_over_mesh(const Parameter& parameter) {
+  return parameter.share() && graph::is_over_mesh(parameter.share()->layout);
+}
+
+std::optional<Parameter::Share> share_of(const Parameter& parameter, const Zero& zero,
+                                         const PipelineLayout& layout) {
+  if (zero.level == 0 || layout.replicas == 1 || !is_divisible(parameter, zero, layout.replicas))
+    return std::nullopt;
+  const auto mesh =
+      std::make_shared<const graph::Mesh>(std::vector<graph::MeshAxis>{{graph::zero_axis, layout.replicas}});
+  graph::TensorLayout pieces{.mesh = mesh, .dims = {}};
+  pieces.dims.resize(parameter.shape().rank());
+  pieces.dims[0] = {0};
+  return Parameter::Share{
+      .layout = std::move(pieces), .rank = layout.replica, .scatters_gradients = zero.level >= 2};
+}
+
+}  // namespace
+
+Result<> divide_optimizer(const nn::Optimizer& optimizer) {
+  const Zero& zero = context().zero;
+  MUSTER_TRY(const PipelineLayout layout, pipeline_layout());
+  const std::vector<graph::ParameterPtr>& updated = optimizer.updated_parameters();
+  const bool divides = (zero.level > 0 && layout.replicas > 1) ||
+                       std::ranges::any_of(updated, [](const auto& each) { return is_over_mesh(*each); });
+  if (divides && graph::is_eager())
+    return fail(
+        Code::not_provided,
+        "in eager mode ops run one by one, and no state can be shared over the workers (Zero, or parameters "
+        "that are divided over a mesh): choose graph mode");
+  if (divides && !optimizer.updates_elements())
+    return fail(
+        Code::not_provided,
+        fmt::format(
+            "{} cannot share its state over the workers (Zero, or parameters that are divided over a "
+            "mesh): its formula needs whole parameters, or is written in Python. Choose an optimizer of "
+            "muster.nn that updates each element for itself, such as Adam, Momentum or SGD",
+            optimizer.class_name()));
+  for (std::size_t i = 0; i < updated.size(); ++i) {
+    Parameter& parameter = *updated[i];
+    if (parameter.home()) continue;
+    if (is_over_mesh(parameter)) {
+      for (const graph::ParameterPtr& state : optimizer.states_of(i))
+        MUSTER_TRY_VOID(divide(*state, parameter.share()));
+      continue;
+    }
+    const std::optional<Parameter::Share> share = share_of(parameter, zero, layout);
+    MUSTER_TRY_VOID(divide(parameter, zero.level == 3 ? share : std::nullopt));
+    for (const graph::ParameterPtr& state : optimizer.states_of(i)) MUSTER_TRY_VOID(divide(*state, share));
+  }
+  return {};
+}
+
+Result<> divide_parameter(Parameter& parameter, const std::string& mesh, const std::string& layout) {
+  MUSTER_TRY(graph::TensorLayout made,
+             graph::layout_in({{"mesh", mesh}, {"layout", layout}}, parameter.shape()));
+  if (made.mesh->size() != world_size()) return {};  // alone, where nothing is divided
+  return divide(parameter, Parameter::Share{.layout = std::move(made), .rank = rank()});
+}
+
+Result<Tensor> gathered(Parameter& parameter) {
+  const Parameter::Share share = *parameter.share();
+  const Tensor piece = parameter.materialize(seed());
+  const std::uint32_t ranks = share.layout.mesh->size();
+  Tensor pieces(DType::uint8, Shape{static_cast<std::int64_t>(ranks * piece.size_bytes())});
+  MUSTER_TRY(const graph::RunContext context, tracing_context());
+  if (context.communicator == nullptr || context.communicator->size() != ranks)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("'{}' is divided over {} workers, and these are not at hand: load a checkpoint of the "
+                    "whole instead",
+                    parameter.name(), ranks));
+  MUSTER_TRY_VOID(context.communicator->all_gather(piece.bytes(), pieces.bytes(), piece.size_bytes()));
+  Tensor whole(parameter.dtype(), parameter.shape());
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const Tensor each(piece.dtype(), piece.shape(), pieces.buffer(),
+                      pieces.offset_bytes() + rank * piece.size_bytes());
+    put_piece(each, share.layout, rank, whole);
+  }
+  return whole;
+}
+
+}  // namespace muster::train

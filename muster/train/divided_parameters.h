@@ -1,0 +1,18 @@
+// Private to train: parameters of which each worker holds a piece: the state of an optimizer, and more, that
+// data-parallel workers share (Zero, context.h), and what is divided over a mesh of workers
+// (graph/ops/shard.cpp).
+#pragma once
+
+#include "muster/graph/graph.h"
+#include "muster/nn/nn.h"
+
+namespace muster::train {
+
+// As the context has it now: divides what `optimizer` updates and keeps, or makes it whole where nothing is
+// shared any more. Every worker calls it alike. An error where the formula needs whole parameters.
+Result<> divide_optimizer(const nn::Optimizer& optimizer);
+
+// The whole of a divided parameter. A collective call of the workers that share it.
+Result<Tensor> gathered(graph::Parameter& parameter);
+
+}  // namespace muster::train

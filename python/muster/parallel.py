@@ -1,0 +1,195 @@
+"""How the workers of a job share a training: the state of optimizers, operators over a mesh, and memory."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from muster import _core
+from muster._core import recompute
+
+
+@dataclasses.dataclass(frozen=True)
+class Zero:
+    """What data-parallel workers share instead of each having all of it (ZeRO). Results are those of data
+    parallel, bit for bit.
+
+        muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True, zero=Zero(2))
+
+    Each worker keeps, and updates, its piece along the first axis. The optimizer is one that updates each
+    element for itself (Adam, Momentum, SGD, not Lamb), in graph mode. `gather_parameters()` and checkpoints
+    hold the whole; to read a divided parameter otherwise is an error.
+
+    Args:
+        level: 0: nothing. 1: the state of the optimizer. 2: that, and reduced gradients. 3: that, and the
+            parameters, which are gathered for each use.
+        threshold_bytes: Smaller parameters stay whole, as do those whose first axis the workers do not
+            divide.
+
+    Raises:
+        ValueError: The level is not 0 to 3, or the threshold is below 0.
+        TypeError: One of them is no whole number.
+
+    Source: Rajbhandari et al., ZeRO (2020).
+    """
+
+    level: int = 1
+    threshold_bytes: int = 64 << 10
+
+    def __post_init__(self) -> None:
+        for name, value in (("level", self.level), ("threshold_bytes", self.threshold_bytes)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"Zero: {name} is a whole number, not {value!r}")
+        if not 0 <= self.level <= 3 or self.threshold_bytes < 0:
+            raise ValueError(
+                f"Zero: level is {self.level} and threshold_bytes {self.threshold_bytes}: levels go from 0 "
+                "to 3, thresholds from 0"
+            )
+
+
+_mesh: dict[str, int] = {}
+
+
+def mesh(**axes: int) -> None:
+    """The workers as an array with named axes, the last of which varies fastest: mesh(data=2, model=4) of 8.
+
+    After init(), and before the network is made. All workers then compute one batch together: each is given
+    all of it, and what shard() says is divided. In a process alone it has no effect. The parallel mode is
+    'stand_alone'. Without axes there is no mesh any more.
+
+    Args:
+        axes: The size of each axis by its name. Their product is the number of workers.
+
+    Raises:
+        TypeError: A size is no whole number.
+        ValueError: A size is below 1; the product is not the number of workers; the parallel mode is
+            'data_parallel', which shares the batch in another way.
+        NotImplementedError: There are several axes, and processes of the job may come back
+            (MS_ENABLE_RECOVERY).
+    """
+    for name, size in axes.items():
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise TypeError(f"mesh: {name} is a whole number of workers, not {size!r}")
+        if size < 1 or name == "zero":
+            raise ValueError(
+                f"mesh: {name}={size}: an axis has at least one worker, and none is called 'zero'"
+            )
+    context = _core._context()
+    workers = context["world_size"]
+    if axes and workers > 1 and math.prod(axes.values()) != workers:
+        raise ValueError(
+            f"mesh: {_text(axes)} has {math.prod(axes.values())} workers, this job has {workers}: choose "
+            f"sizes whose product is {workers}, or start {math.prod(axes.values())} workers"
+        )
+    if axes and workers > 1 and context["parallel_mode"] == "data_parallel":
+        raise ValueError(
+            "mesh: in parallel mode 'data_parallel' each worker has rows of its own; choose 'stand_alone' "
+            "and cut the batch by shard()"
+        )
+    _mesh.clear()
+    _mesh.update(axes)
+    _core._set_shares_batch(bool(axes) and workers > 1)
+    if workers > 1:
+        _make_groups(list(axes.values()), context["rank"])
+
+
+def _text(axes: dict[str, int]) -> str:
+    return ",".join(f"{name}={size}" for name, size in axes.items())
+
+
+def _make_groups(sizes: list[int], rank: int) -> None:
+    """This worker's groups: those that differ from it on some of the axes."""
+    places = list(itertools.product(*(range(size) for size in sizes)))
+    for count in range(1, len(sizes)):
+        for axes in itertools.combinations(range(len(sizes)), count):
+            members = [
+                other
+                for other, place in enumerate(places)
+                if all(place[axis] == places[rank][axis] for axis in range(len(sizes)) if axis not in axes)
+            ]
+            name = " ".join(map(str, ("mesh", *members)))
+            if len(members) > 1 and name not in _made_groups:
+                _core._create_group(name, members)
+                _made_groups.add(name)
+
+
+_made_groups: set[str] = set()
+Layout = Sequence[str | Sequence[str] | None]
+
+
+def shard(target: Any, layout: Layout) -> Any:
+    """Says how a tensor, a parameter, or what a cell gives, is divided over the mesh.
+
+        parallel.shard(net.fc1.weight, ("model", None))   # each worker holds, and trains, its rows
+        x = parallel.shard(x, ("data", None))             # in construct: each computes its samples
+
+    What is computed with it is divided likewise, as far as the ops have a rule; else a worker computes the
+    whole. The numbers are those of one process: bit for bit where no sum is cut, and within rounding
+    elsewhere.
+
+    Args:
+        target: A tensor in traced code; a Parameter, of which each worker then holds its piece, as of the
+            state of its optimizer; or a cell or a function, of which the first result is meant.
+        layout: For each dimension the axis of the mesh that cuts it, several of them in the mesh's order, or
+            None: it is whole.
+
+    Returns:
+        The tensor; the Parameter; or a function that calls the cell.
+
+    Raises:
+        TypeError: `target` is none of these, or `layout` no sequence of names.
+        ValueError: There is no mesh, or no such axis; an axis is used twice; the layout has another number of
+            dimensions than the tensor, or does not divide one, with what would.
+
+    Source: Xu et al., GSPMD, arXiv 2105.04663.
+    """
+    if not _mesh:
+        raise ValueError("shard: there is no mesh: call muster.parallel.mesh(data=2, model=2) before")
+    text = _layout_text(layout)
+    if isinstance(target, _core.Parameter) and not _core._is_tracing():
+        _core._divide_parameter(target, _text(_mesh), text)
+        return target
+    if isinstance(target, _core.Tensor):
+        alone = _core._context()["world_size"] == 1
+        return target if alone else _core._shard(target, _text(_mesh), text)
+    if callable(target):
+        return _sharding_its_result(target, layout)
+    raise TypeError(f"shard: a tensor, a Parameter or a cell is divided, not {type(target).__name__}")
+
+
+def _layout_text(layout: Layout) -> str:
+    if isinstance(layout, str) or not isinstance(layout, Sequence):
+        raise TypeError(
+            f"shard: layout has an axis or None for each dimension, as in ('data', None), not {layout!r}"
+        )
+    dims = []
+    for each in layout:
+        names = () if each is None else (each,) if isinstance(each, str) else tuple(each)
+        for name in names:
+            if isinstance(name, str) and name not in _mesh:
+                axes = ", ".join(map(repr, _mesh))
+                raise ValueError(f"shard: the mesh has no axis {name!r}, it has {axes}")
+        if not all(isinstance(name, str) and name for name in names):
+            raise TypeError(f"shard: a dimension is cut by names of axes or None, not {each!r}")
+        dims.append("+".join(names))
+    return ";".join(dims)
+
+
+def _sharding_its_result(function: Callable, layout: Layout) -> Callable:
+    def sharded(*args, **kwargs):
+        result = function(*args, **kwargs)
+        if isinstance(result, tuple):
+            return (shard(result[0], layout), *result[1:])
+        return shard(result, layout)
+
+    return sharded
+
+
+def held_bytes(cell: Any) -> int:
+    """How many bytes this worker holds of the parameters of a cell, such as an optimizer or a network: its
+    pieces of what is divided, and nothing of what other workers have."""
+    return cell._held_bytes()
+
+
+__all__ = ["Zero", "held_bytes", "mesh", "recompute", "shard"]
