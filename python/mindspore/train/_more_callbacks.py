@@ -134,10 +134,12 @@ class OnRequestExit(Callback):
     def _is_asked(self):
         """Whether any worker is: a collective call of all of them."""
         self.exit = self.exit or self._file_asks()
-        if self._workers is not None:
-            flag = muster.Tensor([int(self.exit)], dtype=muster.int32)
-            self.exit = bool(muster.ops.all_reduce(flag, "max", group=self._workers).tolist()[0])
-        return self.exit
+        if self._workers is None:
+            return self.exit
+        flag = muster.Tensor([int(self.exit)], dtype=muster.int32)
+        is_asked = bool(muster.ops.all_reduce(flag, "max", group=self._workers).tolist()[0])
+        self.exit = self.exit or is_asked  # a signal that came meanwhile counts for the next step
+        return is_asked
 
     def _save(self, network, name):
         if self.save_mindir:
