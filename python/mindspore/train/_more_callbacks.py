@@ -106,7 +106,8 @@ class OnRequestExit(Callback):
         folder = os.path.join(os.path.abspath(directory or "."), f"rank_{rank}")
         self.train_name = os.path.join(folder, f"{file_name}_train")
         self.eval_name = os.path.join(folder, f"{file_name}_eval")
-        self.exit = False
+        self.exit = False  # whether this worker was asked
+        self._ends = False  # whether all workers know that one was
         self._before = None
         self._workers = None
 
@@ -134,12 +135,12 @@ class OnRequestExit(Callback):
     def _is_asked(self):
         """Whether any worker is: a collective call of all of them."""
         self.exit = self.exit or self._file_asks()
-        if self._workers is None:
-            return self.exit
-        flag = muster.Tensor([int(self.exit)], dtype=muster.int32)
-        is_asked = bool(muster.ops.all_reduce(flag, "max", group=self._workers).tolist()[0])
-        self.exit = self.exit or is_asked  # a signal that came meanwhile counts for the next step
-        return is_asked
+        self._ends = self.exit
+        if self._workers is not None:  # a signal that comes meanwhile counts for the next step
+            flag = muster.Tensor([int(self.exit)], dtype=muster.int32)
+            self._ends = bool(muster.ops.all_reduce(flag, "max", group=self._workers).tolist()[0])
+            self.exit = self.exit or self._ends
+        return self._ends
 
     def _save(self, network, name):
         if self.save_mindir:
@@ -183,7 +184,7 @@ class OnRequestExit(Callback):
 
     def on_eval_end(self, run_context):
         """Saves, if it was asked to end, and listens no more."""
-        if self.exit:
+        if self._ends:
             self._save(run_context.original_args().eval_network, self.eval_name)
         self._stop_listening()
 
