@@ -25,7 +25,6 @@ BATCH = int(os.environ.get("BATCH", "512"))  # of all workers together
 WIDTH = 8  # of an embedding
 HIDDEN = 64
 SEED = 1
-TABLE = {"where": "servers", "out_of_range": "zeros"}  # ids that training has not seen are zeros
 
 
 class WideAndDeep(muster.Cell):
@@ -33,8 +32,14 @@ class WideAndDeep(muster.Cell):
 
     def __init__(self, vocabulary: int, fields: int, numbers: int) -> None:
         super().__init__()
-        self.wide = nn.Embedding(vocabulary, 1, embedding_table="zeros", **TABLE)
-        self.deep = nn.Embedding(vocabulary, WIDTH, embedding_table=muster.initializers.normal(0.3), **TABLE)
+        # Ids that training has not seen are zeros.
+        self.wide = nn.Embedding(
+            vocabulary, 1, embedding_table="zeros", where="servers", out_of_range="zeros"
+        )
+        first = muster.initializers.normal(0.3)
+        self.deep = nn.Embedding(
+            vocabulary, WIDTH, embedding_table=first, where="servers", out_of_range="zeros"
+        )
         self.size = fields * WIDTH
         self.of_numbers = nn.Dense(numbers, 1)
         self.layers = nn.SequentialCell(

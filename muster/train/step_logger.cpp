@@ -17,7 +17,10 @@ std::optional<double> rate_of_next_step(const CallbackContext& context) {
     return std::nullopt;
   const auto& steps = optimizer->global_step();
   if (steps != nullptr && steps->absence() != nullptr) return std::nullopt;
-  const auto read = catch_error([&] { return optimizer->rate_of(0).read(); });
+  const auto read = catch_error([&]() -> Result<Tensor> {
+    const graph::Value rate = optimizer->rate_of(0);
+    return rate.is_parameter() ? rate.parameter()->materialize(0) : rate.read();  // a constant needs no seed
+  });
   return read ? std::optional<double>(*read->data<float>()) : std::nullopt;
 }
 

@@ -3,12 +3,12 @@
 import numbers
 import os
 
-import numpy
-
 from muster import _core
 
 
 def _array(values, what, tag):
+    import numpy  # takes longer than all of muster, and many scripts need none
+
     array = values.asnumpy() if hasattr(values, "asnumpy") else numpy.asarray(values)
     if array.dtype.kind not in "fiub":
         array = array.astype(numpy.float32) if array.dtype.name == "bfloat16" else array
@@ -19,6 +19,8 @@ def _array(values, what, tag):
 
 def _pixels(image, tag, dataformats):
     """uint8 (height, width, channels); floats are from 0 to 1."""
+    import numpy
+
     array = _array(image, "image", tag)
     if sorted(dataformats.upper()) not in (["H", "W"], ["C", "H", "W"]) or len(dataformats) != array.ndim:
         raise ValueError(
@@ -82,7 +84,7 @@ class SummaryWriter:
 
     def add_histogram(self, tag, values, global_step=0):
         """Numbers of any shape; NaN and infinities are left out."""
-        flat = _array(values, "histogram", tag).astype(numpy.float64).ravel()
+        flat = _array(values, "histogram", tag).astype("float64").ravel()
         self._open().add_histogram(tag, flat, global_step)
         self._added()
 

@@ -20,6 +20,9 @@ NOT_RUN = {
     "docs/guide/launch-pytorch.md": 1,
     "docs/guide/launch-slurm.md": 2,
     "docs/guide/launch-tensorflow.md": 1,
+    "docs/guide/metrics.md": 5,
+    "docs/guide/profiling.md": 1,
+    "docs/guide/pytorch.md": 1,
     "docs/guide/rdma.md": 1,
 }
 

@@ -270,7 +270,7 @@ void bind_context(nb::module_& core) {
       nb::sig(
           "def set_auto_parallel_context(*, parallel_mode: str | None = None, gradients_mean: bool | None = "
           "None, bucket_bytes: int | None = None, bucket_splits: collections.abc.Sequence[int] | None = "
-          "None, zero: muster.parallel.Zero | None = None) -> None"),
+          "None, zero: object = None) -> None"),
       "How workers share the training. `parallel_mode` is 'stand_alone' or 'data_parallel'; `gradients_mean` "
       "divides reduced gradients by the number of workers. Where a whole step is one plan (Model.train, "
       "nn.TrainOneStepCell), gradients are reduced in buckets while others are still computed: "
