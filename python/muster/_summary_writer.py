@@ -2,6 +2,7 @@
 
 import numbers
 import os
+from collections.abc import Mapping
 
 from muster import _core
 
@@ -44,21 +45,21 @@ class SummaryWriter:
     rank in `log_dir`, where there is one: that of a process that was lost.
     """
 
-    def __init__(self, log_dir, *, goes_on=False):
+    def __init__(self, log_dir: str | os.PathLike[str], *, goes_on: bool = False) -> None:
         """OSError where the folder or file cannot be made."""
         self.log_dir = os.fspath(log_dir)
         self._file = _core._EventFile(self.log_dir, str(_core._rank()), goes_on)
         self._waiting = 0
 
     @property
-    def path(self):
+    def path(self) -> str:
         """The file that is written."""
         return self._open().path
 
-    def __enter__(self):
+    def __enter__(self) -> "SummaryWriter":
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _added(self):
@@ -71,52 +72,56 @@ class SummaryWriter:
             raise ValueError(f"SummaryWriter: the file in '{self.log_dir}' is closed")
         return self._file
 
-    def last_step(self, tag):
+    def last_step(self, tag: str) -> int:
         """The last step that the file has of `tag`; -1: none."""
         return self._open().last_step(tag)
 
-    def add_scalar(self, tag, scalar_value, global_step=0):
+    def add_scalar(self, tag: str, scalar_value: object, global_step: int = 0) -> None:
         """One number, or a tensor of one element."""
         if not isinstance(scalar_value, numbers.Real):
             scalar_value = _array(scalar_value, "scalar", tag).reshape(())[()]
         self._open().add_scalar(tag, float(scalar_value), global_step)
         self._added()
 
-    def add_histogram(self, tag, values, global_step=0):
+    def add_histogram(self, tag: str, values: object, global_step: int = 0) -> None:
         """Numbers of any shape; NaN and infinities are left out."""
         flat = _array(values, "histogram", tag).astype("float64").ravel()
         self._open().add_histogram(tag, flat, global_step)
         self._added()
 
-    def add_image(self, tag, img_tensor, global_step=0, dataformats="CHW"):
+    def add_image(self, tag: str, img_tensor: object, global_step: int = 0, dataformats: str = "CHW") -> None:
         """A picture with 1, 3 or 4 channels: integers from 0 to 255, or floats from 0 to 1."""
         self._open().add_image(tag, _pixels(img_tensor, tag, dataformats), global_step)
         self._added()
 
-    def add_images(self, tag, img_tensor, global_step=0, dataformats="NCHW"):
+    def add_images(
+        self, tag: str, img_tensor: object, global_step: int = 0, dataformats: str = "NCHW"
+    ) -> None:
         """Several pictures, as `tag`/0, `tag`/1 and so on."""
         if not dataformats.upper().startswith("N"):
             raise ValueError(f"images '{tag}': dataformats is {dataformats!r}: it begins with N")
         for index, image in enumerate(_array(img_tensor, "images", tag)):
             self.add_image(f"{tag}/{index}", image, global_step, dataformats[1:])
 
-    def add_text(self, tag, text_string, global_step=0):
+    def add_text(self, tag: str, text_string: str, global_step: int = 0) -> None:
         """A text, in Markdown."""
         self._open().add_text(tag, text_string, global_step)
         self._added()
 
-    def add_tensor(self, tag, tensor, global_step=0):
+    def add_tensor(self, tag: str, tensor: object, global_step: int = 0) -> None:
         """A tensor of any shape, for programs that read the file: TensorBoard draws none."""
         self._open().add_tensor(tag, tensor, global_step)
         self._added()
 
-    def add_graph(self, model, input_to_model):
+    def add_graph(self, model: _core.Cell, input_to_model: object) -> None:
         """What the cell `model` computes of the tensor, or of the list of tensors."""
         inputs = list(input_to_model) if isinstance(input_to_model, list | tuple) else [input_to_model]
         self._open().add_graph(model, inputs)
         self._added()
 
-    def add_hparams(self, hparam_dict, metric_dict=None):
+    def add_hparams(
+        self, hparam_dict: Mapping[str, object], metric_dict: Mapping[str, object] | None = None
+    ) -> None:
         """The settings of this run, and its results as scalars: {"lr": 0.1}, {"accuracy": 0.98}."""
         settings = {}
         for name, value in hparam_dict.items():
@@ -133,12 +138,12 @@ class SummaryWriter:
             self.add_scalar(name, value)
         self._added()
 
-    def flush(self):
+    def flush(self) -> None:
         """What was added is in the file."""
         self._open().flush()
         self._waiting = 0
 
-    def close(self):
+    def close(self) -> None:
         """Flushes and closes; again it does nothing."""
         if self._file is not None:
             self.flush()

@@ -4,11 +4,11 @@ import os
 import re
 import time
 
-import numpy
 from muster._summary_writer import SummaryWriter
 
 import muster.train
 from mindspore import _device, _summaries
+from mindspore._lazy import numpy
 from mindspore.nn import Cell
 
 _PLUGINS = ("tensor", "scalar", "image", "histogram")
