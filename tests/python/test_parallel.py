@@ -4,9 +4,11 @@ the numbers of data parallel and of one process, with less memory."""
 import itertools
 import random
 import re
+import subprocess
 
 import pytest
-from job import Job, run_alone
+from job import Job, clean_environment, run_alone
+from places import BUILD, SEARCH_PATH
 
 SETUP = """
 import hashlib
@@ -206,6 +208,46 @@ for recomputes in (False, True):
     print("run", recomputes)
     show([net])
 """
+
+
+KILLED = """
+import os, pathlib, signal
+class Dies(train.Callback):
+    def on_train_step_end(self, run):
+        flag = pathlib.Path("died")
+        if rank == DIES and run.cur_step_num == 5 and not flag.exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    def state_dict(self):
+        return {}
+    def load_state_dict(self, state):
+        pass
+"""
+
+
+def ends_of_a_job(folder, level, dies):
+    folder.mkdir()
+    script = SETUP + KILLED + ZERO.replace("LEVEL", str(level)).replace("OPTIMIZER", OPTIMIZERS["Adam"])
+    (folder / "train.py").write_text(script.replace("Losses())", "[Dies()])").replace("DIES", str(dies)))
+    environment = {
+        **clean_environment(),
+        "PATH": SEARCH_PATH,
+        "MS_ENABLE_RECOVERY": "1",
+        "MS_RECOVERY_PATH": str(folder / "points"),
+    }
+    command = [BUILD / "apps/muster/muster", "run", "-n", "2", "--max-restarts", "2", "train.py"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (folder / "died").exists() == (dies is not None)
+    return sorted(re.findall(r"(value .*)", done.stdout))
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_a_killed_worker_comes_back_to_its_pieces(tmp_path, level):
+    unbroken = ends_of_a_job(tmp_path / "unbroken", level, None)
+    assert len(unbroken) > 12
+    for dies in (0, 1):
+        assert ends_of_a_job(tmp_path / str(dies), level, dies) == unbroken
 
 
 def test_cells_that_are_computed_again_have_the_same_bits_and_need_less_memory():
