@@ -24,6 +24,9 @@ constexpr std::size_t told_max = 4;  // of the steps that are on the disk: the a
 
 PointId end_of(std::uint64_t call) { return {.call = call, .moment = PointId::Moment::end}; }
 
+// " (text)", or nothing where there is no text.
+std::string in_brackets(const std::string& text) { return text.empty() ? "" : fmt::format(" ({})", text); }
+
 bool gives(const checkpoint::Resumption& next, std::uint32_t rank) {
   return std::find(next.sources.begin(), next.sources.end(), std::optional(rank)) != next.sources.end();
 }
@@ -302,7 +305,8 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_on_live(const Re
 
 Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const Resumption& next) {
   if (!next.reason.empty())
-    log::warning(fmt::format("all go back to {}: {} ({})", to_string(next.id), next.reason, own_state()));
+    log::warning(
+        fmt::format("all go back to {}: {}{}", to_string(next.id), next.reason, in_brackets(own_state())));
   const bool takes = next.sources[recovery_.rank()].has_value();
   const bool in_memory = !takes && in_memory_.state == In::fresh && next.id == start_id() && !holds(next.id);
   const bool is_end = next.id == end_id();
