@@ -1,7 +1,5 @@
 """Loggers for tools of others: what they need to know of a training, and how they are found by name."""
 
-from importlib import metadata
-
 from muster import _core
 
 _GROUP = "muster.loggers"
@@ -86,11 +84,15 @@ class Logger(_core.Callback):
 
 def logger_names():
     """Names of the loggers that installed packages bring, by the entry point group muster.loggers."""
+    from importlib import metadata  # which takes longer to load than muster
+
     return sorted(point.name for point in metadata.entry_points(group=_GROUP))
 
 
 def logger(name, **settings):
     """The logger of that name, made with these settings. ValueError names those that are installed."""
+    from importlib import metadata
+
     for point in metadata.entry_points(group=_GROUP, name=name):
         return point.load()(**settings)
     names = ", ".join(logger_names()) or "none"

@@ -5,10 +5,7 @@ clock. `report` joins those of all ranks.
 """
 
 import contextlib
-import json
 import os
-import socket
-import statistics
 import sys
 
 from muster import _core
@@ -69,6 +66,8 @@ class _Rank:
 
 
 def _load(folder):
+    import json  # here and below: `import muster` loads none of these
+
     ranks = []
     for name in os.listdir(folder):
         if name.startswith("rank") and name.endswith(".json"):
@@ -90,6 +89,8 @@ def _join(ranks):
     counts = {len(rank.calls) for rank in ranks}
     if len(counts) != 1 or counts == {0}:
         return
+    import statistics
+
     first = ranks[0]
     for rank in ranks[1:]:
         if rank.host != first.host:
@@ -232,6 +233,8 @@ def _arrows(ranks, start):
 
 def report(folder):
     """The tables of a folder's profile as text; writes trace.json there. FileNotFoundError without one."""
+    import json
+
     ranks = _load(folder)
     with open(os.path.join(folder, "trace.json"), "w") as file:
         json.dump(_trace(ranks), file)
@@ -250,6 +253,9 @@ def start():
 
 def stop(folder):
     """Ends the profile and writes rank<N>.json in `folder`; its path. ValueError where none is recorded."""
+    import json
+    import socket
+
     data = _core._stop_profile()
     data |= {"rank": _core._rank(), "host": socket.gethostname()}
     os.makedirs(folder, exist_ok=True)

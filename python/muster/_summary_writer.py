@@ -51,6 +51,9 @@ class SummaryWriter:
         self._file = _core._EventFile(self.log_dir, str(_core._rank()), goes_on)
         self._waiting = 0
 
+    def __repr__(self) -> str:
+        return f"SummaryWriter({self.log_dir!r})"
+
     @property
     def path(self) -> str:
         """The file that is written."""

@@ -1,16 +1,19 @@
 """How the workers of a job share a training: the state of optimizers, operators over a mesh, and memory."""
 
-import dataclasses
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from muster import _core
 from muster._core import recompute
 
+TYPE_CHECKING = False  # typing takes a while to import
+if TYPE_CHECKING:
+    from typing import Any
 
-@dataclasses.dataclass(frozen=True)
+
 class Zero:
     """What data-parallel workers share instead of each having all of it (ZeRO). Results are those of data
     parallel, bit for bit.
@@ -34,18 +37,19 @@ class Zero:
     Source: Rajbhandari et al., ZeRO (2020).
     """
 
-    level: int = 1
-    threshold_bytes: int = 64 << 10
-
-    def __post_init__(self) -> None:
-        for name, value in (("level", self.level), ("threshold_bytes", self.threshold_bytes)):
+    def __init__(self, level: int = 1, threshold_bytes: int = 64 << 10) -> None:
+        for name, value in (("level", level), ("threshold_bytes", threshold_bytes)):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"Zero: {name} is a whole number, not {value!r}")
-        if not 0 <= self.level <= 3 or self.threshold_bytes < 0:
+        if not 0 <= level <= 3 or threshold_bytes < 0:
             raise ValueError(
-                f"Zero: level is {self.level} and threshold_bytes {self.threshold_bytes}: levels go from 0 "
-                "to 3, thresholds from 0"
+                f"Zero: level is {level} and threshold_bytes {threshold_bytes}: levels go from 0 to 3, "
+                "thresholds from 0"
             )
+        self.level, self.threshold_bytes = level, threshold_bytes
+
+    def __repr__(self) -> str:
+        return f"Zero(level={self.level}, threshold_bytes={self.threshold_bytes})"
 
 
 _mesh: dict[str, int] = {}

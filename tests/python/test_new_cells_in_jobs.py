@@ -119,26 +119,6 @@ def test_optimizers_of_ops_and_auto_parallel_share_the_data_of_two_workers():
             np.testing.assert_allclose(losses, alone[name], rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-DIVIDED = """
-from mindspore.parallel.auto_parallel import AutoParallel
-
-def refused(ask):
-    try:
-        ask()
-    except NotImplementedError:
-        return True
-
-net = AutoParallel(nn.Dense(1, 1))
-told = [refused(lambda: net.dataset_strategy("full_batch")), refused(lambda: net.pipeline(2))]
-ms.reset_auto_parallel_context()
-tell([*told, refused(lambda: AutoParallel(nn.Dense(1, 1)))])
-"""
-
-
-def test_auto_parallel_divides_no_network_over_two_workers():
-    assert told_by_two(DIVIDED) == [[[True, True, True]]] * 2
-
-
 OVERFLOW = """
 net = nn.Dense(3, 1)
 optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
