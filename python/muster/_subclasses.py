@@ -151,7 +151,7 @@ def _nearest(base, name):
 
 def _warn_of_misspelt_hooks(kind) -> None:
     base = next((base for base in _HOOKS if issubclass(kind, base)), None)
-    if base is None or (base is _core.Cell and _definer(kind, "construct")):
+    if base is None or _is_ours(kind) or (base is _core.Cell and _definer(kind, "construct")):
         return
     for name, value in vars(kind).items():
         if name.startswith("_") or hasattr(base, name) or not isinstance(value, types.FunctionType):
