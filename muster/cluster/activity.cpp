@@ -25,6 +25,24 @@ std::string_view to_string(WorkPhase phase) {
 
 }  // namespace
 
+std::string_view phase_name(WorkPhase phase) {
+  switch (phase) {
+    case WorkPhase::starting:
+      return "starting";
+    case WorkPhase::script:
+      return "script";
+    case WorkPhase::reading_data:
+      return "reading_data";
+    case WorkPhase::computing:
+      return "computing";
+    case WorkPhase::saving:
+      return "saving";
+    case WorkPhase::evaluating:
+      return "evaluating";
+  }
+  return "";
+}
+
 std::string to_string(const Activity& activity) {
   switch (activity.call) {
     case CallKind::none:

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "muster/base/base.h"
 
@@ -25,6 +26,8 @@ struct Activity {
   friend bool operator==(const Activity&, const Activity&) = default;
 };
 
+// "starting", "script", "reading_data", "computing", "saving", "evaluating": for programs.
+std::string_view phase_name(WorkPhase phase);
 // "in all_reduce 18", "waiting for a message from rank 1", "in data loading", "in the script".
 std::string to_string(const Activity& activity);
 // "rank 2", "ranks 0, 1, 3", "ranks 0-5, 9": of ascending numbers, the first of many.

@@ -34,24 +34,6 @@ std::string_view state_name(Status::State state) {
   return "";
 }
 
-std::string_view phase_name(cluster::WorkPhase phase) {
-  switch (phase) {
-    case cluster::WorkPhase::starting:
-      return "starting";
-    case cluster::WorkPhase::script:
-      return "script";
-    case cluster::WorkPhase::reading_data:
-      return "reading_data";
-    case cluster::WorkPhase::computing:
-      return "computing";
-    case cluster::WorkPhase::saving:
-      return "saving";
-    case cluster::WorkPhase::evaluating:
-      return "evaluating";
-  }
-  return "";
-}
-
 namespace {
 
 std::uint32_t absent(const Status& status, Role role) {

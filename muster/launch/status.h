@@ -43,9 +43,8 @@ Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<con
 Result<> tell_of_early_end(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security,
                            const std::string& node_id, const Clock& clock);
 
-// "forming", "reading_data", ...: for programs.
+// "forming", ...: for programs.
 std::string_view state_name(cluster::message::Status::State state);
-std::string_view phase_name(cluster::WorkPhase phase);
 
 // A table, and a line above that says how the job is.
 std::string status_text(const JobStatus& status);

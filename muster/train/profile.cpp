@@ -12,24 +12,6 @@ constexpr std::size_t spans_max = 1'000'000;
 
 }  // namespace
 
-std::string_view to_string(cluster::WorkPhase phase) {
-  switch (phase) {
-    case cluster::WorkPhase::starting:
-      return "starting";
-    case cluster::WorkPhase::script:
-      return "script";
-    case cluster::WorkPhase::reading_data:
-      return "reading_data";
-    case cluster::WorkPhase::computing:
-      return "computing";
-    case cluster::WorkPhase::saving:
-      return "saving";
-    case cluster::WorkPhase::evaluating:
-      return "evaluating";
-  }
-  return "";
-}
-
 Result<> start_profile() {
   ProfileState& state = process().profile;
   if (state.active != nullptr)

@@ -39,10 +39,7 @@ struct Profile {
   std::int64_t dropped = 0;  // spans behind the first million, which count in the totals alone
 };
 
-// "starting", "script", "reading_data", "computing", "saving", "evaluating".
-std::string_view to_string(cluster::WorkPhase phase);
-
-// From now on; an error where one is recorded already. An op costs about 0.1 us more.
+// From now on; an error where one is recorded already.
 Result<> start_profile();
 // Ends it. An error where none is recorded.
 Result<Profile> stop_profile();

@@ -135,7 +135,7 @@ void bind_event_file(nb::module_& core) {
 std::int64_t nanoseconds(TimePoint time) { return Duration(time.time_since_epoch()).count(); }
 
 nb::str name_of_phase(std::uint32_t index) {
-  const std::string_view name = train::to_string(static_cast<cluster::WorkPhase>(index));
+  const std::string_view name = cluster::phase_name(static_cast<cluster::WorkPhase>(index));
   return nb::str(name.data(), name.size());
 }
 
