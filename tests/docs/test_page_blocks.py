@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from reader import Reader, at_once, commands_of, first_missing
+from reader import HAS_HOST, Reader, at_once, commands_of, first_missing
 from snippets import ROOT, blocks_in, page_blocks, pages, problems_in
 
 # How many blocks of each page nothing runs. Keep it short: a mark is for what no test machine has.
@@ -26,8 +26,13 @@ NOT_RUN = {
     "docs/guide/rdma.md": 1,
 }
 
+# Without hosts of their own pages name ports of this one, as the seeds do.
+ONE_BY_ONE = () if HAS_HOST else (pytest.mark.xdist_group("ports of the seeds"),)
 
-@pytest.mark.parametrize("page", [page for page in pages() if page_blocks(page)])
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=ONE_BY_ONE) for page in pages() if page_blocks(page)]
+)
 def test_the_blocks_of_a_page_run(tmp_path, page):
     Reader(tmp_path / "reader").follow(page_blocks(page))
 
