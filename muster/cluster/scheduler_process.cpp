@@ -84,7 +84,7 @@ std::optional<std::string> held_elsewhere(const std::optional<SavedJob>& saved, 
 
 // A host that has died may keep its locks for a while: that is waited for. Meanwhile the path is free for the
 // scheduler that belongs there.
-Result<RecoveryLog> open_log_of_nobody_else(const Settings& settings, const SchedulerOptions& options) {
+Result<RecoveryLog> open_own_log(const Settings& settings, const SchedulerOptions& options) {
   const TimePoint deadline = real_clock().now() + std::min(settings.topo_timeout, holders_patience);
   for (bool is_first = true;; is_first = false) {
     std::optional<std::string> reason;
@@ -102,7 +102,7 @@ Result<RecoveryLog> open_log_of_nobody_else(const Settings& settings, const Sche
 
 // The log of an unfinished job to go on with, or of a new one. What is given up stays until that has formed.
 Result<std::unique_ptr<RecoveryLog>> open_log(const Settings& settings, const SchedulerOptions& options) {
-  MUSTER_TRY(auto opened, open_log_of_nobody_else(settings, options));
+  MUSTER_TRY(auto opened, open_own_log(settings, options));
   auto log = std::make_unique<RecoveryLog>(std::move(opened));
   if (settings.fresh) return log;
   if (!log->saved() || !log->saved()->is_unfinished()) {

@@ -54,7 +54,7 @@ bool AsyncGroup::Lane::is_idle() {
   return !busy_ && tasks_.empty();
 }
 
-// What was added is done also when the lane ends: somebody may wait for it.
+// What was added is done also when the lane ends: a thread may wait for it.
 void AsyncGroup::Lane::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -72,8 +72,8 @@ void AsyncGroup::Lane::work() {
 
 // ---- Collective calls -------------------------------------------------------------------------------------
 
-AsyncGroup::AsyncGroup(std::shared_ptr<Communicator> group)
-    : group_(std::move(group)), patient_(dynamic_cast<PatientReceiver*>(group_.get())) {}
+AsyncGroup::AsyncGroup(std::shared_ptr<Communicator> group, const Clock& clock)
+    : group_(std::move(group)), clock_(clock), patient_(dynamic_cast<PatientReceiver*>(group_.get())) {}
 
 AsyncGroup::~AsyncGroup() {
   if (net::fork_count() != fork_count_) {
@@ -180,7 +180,7 @@ std::shared_ptr<Work> AsyncGroup::receive(std::uint32_t from, std::span<std::byt
 
 AsyncGroup::Posted AsyncGroup::post_of(std::span<std::byte> bytes, Label label,
                                        const std::shared_ptr<Work>& work) {
-  return {.bytes = bytes, .label = label, .work = work, .number = ++posted_, .since = real_clock().now()};
+  return {.bytes = bytes, .label = label, .work = work, .number = ++posted_, .since = clock_.now()};
 }
 
 // How it ends, if what it waits for has come before. With the inbox's lock.
@@ -308,7 +308,7 @@ AsyncGroup::FromAny AsyncGroup::receive_from_any(std::span<std::byte> bytes, std
   return started;
 }
 
-// As long as somebody waits for a message from any rank. The last one that was waited for here may come
+// As long as a thread waits for a message from any rank. The last one that was waited for here may come
 // later: it is kept.
 void AsyncGroup::listen(std::uint32_t from, Inbox& inbox) {
   for (;;) {
@@ -332,7 +332,7 @@ void AsyncGroup::listen(std::uint32_t from, Inbox& inbox) {
   }
 }
 
-// Others may still send; once nobody can, what waits has ended.
+// Others may still send; once no rank can, what waits has ended.
 void AsyncGroup::stop_listening(std::uint32_t from, const Error& gone) {
   for (std::uint32_t rank = 0; rank < group_->size(); ++rank) {
     if (rank == group_->rank() || rank == from) continue;
@@ -350,7 +350,7 @@ void AsyncGroup::stop_listening(std::uint32_t from, const Error& gone) {
 
 // Of what waits for a message of this rank; one from any rank is late where none has come from anywhere.
 Result<> AsyncGroup::check_deadlines(std::uint32_t from, Inbox& inbox) {
-  const TimePoint latest = real_clock().now() - group_->call_timeout();
+  const TimePoint latest = clock_.now() - group_->call_timeout();
   const auto check = [&](const std::deque<Posted>& posted, const std::string& whom) -> Result<> {
     if (posted.empty() || posted.front().since > latest) return {};
     const Error late{Code::timeout, fmt::format("rank {} waited too long for a message with tag {} from {}",

@@ -49,7 +49,7 @@ class AsyncGroup {
  public:
   using Call = std::function<Result<>(Communicator&)>;
 
-  explicit AsyncGroup(std::shared_ptr<Communicator> group);
+  explicit AsyncGroup(std::shared_ptr<Communicator> group, const Clock& clock = real_clock());
   // Calls that are not done fail: the group ends then. In a forked child nothing happens.
   ~AsyncGroup();
   AsyncGroup(const AsyncGroup&) = delete;
@@ -157,6 +157,7 @@ class AsyncGroup {
   Inbox& inbox_of(std::uint32_t from);
 
   const std::shared_ptr<Communicator> group_;
+  const Clock& clock_;              // of the deadlines of messages
   PatientReceiver* const patient_;  // the group, if it is one
   std::atomic<std::uint64_t> posted_{0};
   std::uint32_t fork_count_ = net::fork_count();

@@ -165,7 +165,7 @@ Result<> BroadcastRings::take(std::uint32_t root_place, std::byte* data, const C
           return ready > position;
         },
         call, deadline);
-    awaited_root_.store(nobody, std::memory_order_relaxed);
+    awaited_root_.store(no_root, std::memory_order_relaxed);
     MUSTER_TRY_VOID(waited);
     return reached;
   };
@@ -239,7 +239,7 @@ Result<> BroadcastRings::await(LocalGroup::RingBell& bell, Ready&& ready, const 
 
 std::vector<std::uint32_t> BroadcastRings::missing_ranks() const {
   std::vector<std::uint32_t> missing;
-  if (const std::uint32_t root = awaited_root_.load(std::memory_order_relaxed); root != nobody)
+  if (const std::uint32_t root = awaited_root_.load(std::memory_order_relaxed); root != no_root)
     missing.push_back(group_.ranks()[root]);
   if (!awaits_room_.load(std::memory_order_relaxed)) return missing;
   const Ring& ring = *own_.load(std::memory_order_relaxed);

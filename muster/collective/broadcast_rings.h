@@ -4,7 +4,7 @@
 // stays until every other rank of the host has read it, so a root may be ahead of them by as much as its ring
 // holds. An entry begins at a whole line, with the call; the bytes follow from the next line on.
 //
-// Nobody meets here, so nobody compares what all ranks call. A rank that waits for long does that: it looks
+// No ranks meet here, so none compares what all ranks call. A rank that waits for long does that: it looks
 // at what the others are in, and at what lies in the rings that it has not read.
 #pragma once
 
@@ -77,8 +77,8 @@ class BroadcastRings {
   std::atomic<Ring*> own_{nullptr};  // set by the first broadcast from here
   std::uint64_t written_ = 0;        // to it
   std::uint64_t free_until_ = 0;     // so far it may be written without looking at what was read
-  static constexpr std::uint32_t nobody = ~std::uint32_t{0};
-  std::atomic<std::uint32_t> awaited_root_{nobody};
+  static constexpr std::uint32_t no_root = ~std::uint32_t{0};
+  std::atomic<std::uint32_t> awaited_root_{no_root};
   std::atomic<bool> awaits_room_{false};
 };
 

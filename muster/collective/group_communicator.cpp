@@ -275,7 +275,7 @@ const std::function<Result<>()>& GroupCommunicator::look_at_the_others(std::uint
   return layout_.is_local(peer) ? look_at_remote_ : look_at_local_;
 }
 
-// Not seen from outside: a rank that listens waits for nobody. One that is gone is the caller's affair, as
+// Not seen from outside: a rank that listens waits for no other. One that is gone is the caller's affair, as
 // long as the group lives.
 Result<> GroupCommunicator::receive_patiently(std::uint32_t from, ReceivedPieces pieces,
                                               const std::function<Result<>()>& look) {

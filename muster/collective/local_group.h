@@ -105,7 +105,7 @@ class LocalGroup {
   // The same of its call, whatever it is at.
   std::optional<Call> current_call(std::uint32_t local_rank) const;
 
-  // Looks for calls that do not match where nobody meets: of the ranks that wait in a sync that has not
+  // Looks for calls that do not match where no ranks meet: of the ranks that wait in a sync that has not
   // ended, or of them all, at its end. Its error is told.
   struct Checks {
     std::function<Result<>(const Call&)> own;

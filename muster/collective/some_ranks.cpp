@@ -1,4 +1,4 @@
-// Groups of some ranks of another one: they find each other by messages, and nobody else takes part.
+// Groups of some ranks of another one: they find each other by messages, and no other rank takes part.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

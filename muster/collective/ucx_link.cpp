@@ -179,7 +179,8 @@ Result<std::size_t> UcxConnection::receive_some(std::span<const iovec> pieces) {
   return 0;
 }
 
-// Any thread takes in what comes, so that whoever waits for nothing but the end of the link leaves UCX alone.
+// Any thread takes in what comes, so that a thread that waits for nothing but the end of the link leaves UCX
+// alone.
 void UcxConnection::add_to(WaitList& waits, Interest interest) {
   if (!interest.reading && !interest.writing) return waits.add(socket_.fd(), {});
   const std::lock_guard lock(mutex_);
@@ -196,7 +197,7 @@ void UcxConnection::add_to(WaitList& waits, Interest interest) {
 
 // UCX's descriptor stays readable while a connection over TCP waits for the other process, and UCX has no
 // event for some things that it waits for itself: then the pump looks. It is never ready without a reason,
-// since nobody would look at the deadline of the wait.
+// since no thread would look at the deadline of the wait.
 UcxConnection::Look UcxConnection::look(Interest interest) {
   hear_socket();
   for (int turn = 0; turn < turns_before_wait; ++turn) {

@@ -137,7 +137,7 @@ std::size_t UcxStream::receive_some(std::span<const iovec> pieces) {
   return wanted - target.left();
 }
 
-// The bytes of a message that comes while nobody receives stay in UCX's memory where they may.
+// The bytes of a message that comes while no thread receives stay in UCX's memory where they may.
 UcxStream::Held UcxStream::hold(std::span<const std::byte> bytes, std::size_t taken_bytes, bool stays) {
   Held held{.rest = bytes.subspan(taken_bytes), .size_bytes = bytes.size()};
   if (stays) {

@@ -78,7 +78,7 @@ struct Pass {
   std::vector<Value> again = std::vector<Value>(gradients.size());
   std::set<std::uint32_t> computed_again = {};
 
-  // All nodes of a scope, behind what the backward pass has made so far; those that nobody needs are dropped
+  // All nodes of a scope, behind what the backward pass has made so far; those that no node needs are dropped
   // with other dead nodes.
   void compute_again(std::uint32_t scope) {
     if (scope == 0 || !computed_again.insert(scope).second) return;
@@ -173,7 +173,8 @@ std::vector<Value> backward(const Graph& graph, std::span<const ValueId> losses,
                             const std::function<Value(ValueId)>& at) {
   const PlaceScope anywhere(nullptr);  // sums of gradients, ones and zeros
   const std::size_t nodes = graph.nodes.size();
-  Pass pass{graph, at, depending(graph, wrt), snapshots_of(graph), std::vector<Value>(graph.values.size()), nodes};
+  Pass pass{graph, at, depending(graph, wrt), snapshots_of(graph), std::vector<Value>(graph.values.size()),
+            nodes};
   const Backward origin;
   for (const ValueId id : losses) pass.add(id, filled(graph.values[id], 1.0));
   std::size_t own = graph.own_gradients.size();

@@ -75,7 +75,7 @@ void set_served_calls(const ServedCalls& calls);
 // An error where this process has none.
 Result<ServedCalls> served_calls();
 
-// Each noted gradient gives the table's row of zeros this gradient, so that whoever changes it on its way to
+// Each noted gradient gives the table's row of zeros this gradient, so that what changes it on its way to
 // the optimizer, or leaves one out, is found. A power of two, so that sums are exact; too small to count in a
 // norm.
 inline constexpr float noted_gradient = 0x1p-60F;

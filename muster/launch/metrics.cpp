@@ -27,7 +27,8 @@ using Labels = std::vector<std::pair<std::string_view, std::string>>;
 constexpr std::size_t request_bytes_max = 8192;
 constexpr Duration request_limit = std::chrono::seconds(2);
 constexpr Duration ask_interval = std::chrono::milliseconds(500);
-constexpr Duration look_interval = std::chrono::seconds(5);  // whether the job is over, where nobody asks
+constexpr Duration look_interval =
+    std::chrono::seconds(5);  // whether the job is over, where no request comes
 // A scheduler that has died is started again within this time, where the job recovers.
 constexpr Duration restart_timeout = std::chrono::seconds(35);
 

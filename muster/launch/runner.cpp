@@ -168,7 +168,7 @@ SupervisorOptions supervisor_options(const JobSettings& job, const Environment& 
           .keeper_fd = kept.keeper_fd};
 }
 
-// Where the job's numbers are served from; nothing: nobody asked for them.
+// Where the job's numbers are served from; nothing: no flag asked for them.
 Result<std::optional<MetricsServer>> open_metrics(const JobSettings& job) {
   const auto& [where, origin] = job.metrics_port;
   if (where.empty()) return std::nullopt;

@@ -65,7 +65,7 @@ bool is_own(const net::Descriptor& socket) {
   return ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == ::geteuid();
 }
 
-// None: nobody listens there any more, or it is another user's.
+// None: no process listens there any more, or it is another user's.
 std::optional<net::Descriptor> reach(const TorchRank& rank) {
   net::Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};

@@ -22,7 +22,7 @@ bool is_of_one_peer(int error) {
 }
 
 // Where no descriptor is free, accept() says so even if no connection waits.
-bool somebody_waits(int listening) {
+bool connection_waits(int listening) {
   pollfd polled{.fd = listening, .events = POLLIN, .revents = 0};
   return ::poll(&polled, 1, 0) > 0;
 }
@@ -35,7 +35,7 @@ Accepted accept_next(int listening, SocketAddress* from) {
     const int fd = ::accept4(listening, from == nullptr ? nullptr : from->get(),
                              from == nullptr ? nullptr : &from->size_bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) return {.fd = fd};
-    if (lacks_descriptors(errno)) return {.lacks_descriptor = somebody_waits(listening)};
+    if (lacks_descriptors(errno)) return {.lacks_descriptor = connection_waits(listening)};
     if (!is_of_one_peer(errno)) break;
   }
   return {};

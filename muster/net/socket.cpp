@@ -33,7 +33,7 @@ void tune_tcp(int fd) {
   set_option(fd, SOL_SOCKET, SO_RCVBUF, socket_buffer_size_bytes);
 }
 
-bool nobody_there_yet(int error) {
+bool not_listening_yet(int error) {
   return error == ECONNREFUSED || error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH ||
          error == ECONNRESET || error == EAGAIN;
 }
@@ -98,7 +98,7 @@ Result<Socket> Socket::connect(const Address& address, const Wait& wait) {
     tune_tcp(fd.get());
     MUSTER_TRY(const int error, connect_once(fd.get(), target, peer, wait));
     if (error == 0) return Socket(std::move(fd), peer);
-    if (!nobody_there_yet(error)) return fail_errno(fmt::format("cannot connect to {}", peer), error);
+    if (!not_listening_yet(error)) return fail_errno(fmt::format("cannot connect to {}", peer), error);
     MUSTER_TRY_VOID(pause_between_attempts(peer, error, wait));
   }
 }

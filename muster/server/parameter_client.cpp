@@ -277,7 +277,7 @@ void ParameterClient::Implementation::opened(std::uint32_t server) {
 }
 
 void ParameterClient::Implementation::received(std::uint32_t server, const net::Frame& frame) {
-  loop_.stop();  // whoever waits looks whether that was it
+  loop_.stop();  // a thread that waits looks whether that was it
   auto message = decode(frame);
   if (!message) {
     if (!corrupt_) corrupt_ = message.error();

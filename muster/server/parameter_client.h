@@ -65,9 +65,9 @@ class ParameterClient {
   // Waits until every server has all pushes on its disk.
   Result<> flush();
 
-  // All workers have a recovery point of this step or a later one: nobody will begin a generation before it,
-  // and servers need not be able to go back behind it. Call it when the job's common point has moved: until
-  // then the servers' logs grow.
+  // All workers have a recovery point of this step or a later one: no worker will begin a generation before
+  // it, and servers need not be able to go back behind it. Call it when the job's common point has moved:
+  // until then the servers' logs grow.
   void set_common_point(std::uint64_t step);
 
   // Where a server is that was started again elsewhere.

@@ -37,7 +37,7 @@ struct Pull {
   std::uint64_t step = 0;
   Body body = {};
 };
-// All workers have a recovery point of this step or a later one: nobody goes back behind it any more.
+// All workers have a recovery point of this step or a later one: none goes back behind it any more.
 struct CommonPoint {
   std::uint32_t worker = 0;
   std::uint64_t generation = 0;

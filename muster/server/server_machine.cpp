@@ -104,7 +104,7 @@ bool ServerMachine::admits(const Message& message) {
   else if (message.generation < generation_)
     refuse(message, fmt::format("worker {} is of generation {}, which has ended: it is generation {} now",
                                 message.worker, message.generation, generation_));
-  // One of a generation that nobody has said hello for was overtaken by it: it will be sent again.
+  // One of a generation without a hello was overtaken by it: it will be sent again.
   return message.worker < config_.worker_num && message.generation == generation_;
 }
 

@@ -10,7 +10,7 @@
 namespace muster::server {
 
 // Values of a row before its first update: a pure function of the job's seed, the table's name and the row,
-// so that a row that nobody has updated need not be kept. With a vocabulary they are those of a dense
+// so that a row without an update need not be kept. With a vocabulary they are those of a dense
 // parameter of this name: constant is `mean`; normal is mean + scale * N(0, 1); uniform is in [-scale,
 // scale).
 struct FirstValue {

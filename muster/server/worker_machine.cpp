@@ -97,7 +97,7 @@ void WorkerMachine::send_again(std::uint32_t server, std::uint64_t next, ToServe
   const std::uint64_t first_held = peer.unkept.empty() ? next_ : peer.unkept.front().step;
   if (next < first_held)
     return fail_with(Code::peer_lost,
-                     fmt::format("server {} has lost the push of step {} of worker {}, and nobody has "
+                     fmt::format("server {} has lost the push of step {} of worker {}, and no process has "
                                  "it any more: all go back to their common point",
                                  server, next, config_.worker));
   if (common_point_ > 0) messages.push_back({server, common_point()});

@@ -37,7 +37,7 @@ class WorkerMachine {
   // One body for each server, in order. A step is pulled before it is pushed, and pushed once.
   ToServerMessages pull(std::uint64_t step, std::vector<Body> bodies);
   ToServerMessages push(std::vector<Body> bodies);
-  // Nobody goes back behind this step any more; servers hear of it again whenever they are welcome again.
+  // No worker goes back behind this step any more; servers hear of it again whenever they are welcome again.
   ToServerMessages set_common_point(std::uint64_t step);
   ToServerMessages receive(std::uint32_t server, const ToWorker& message);
   // Says hello to the server again; its answer brings what it lacks.

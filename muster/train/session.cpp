@@ -23,7 +23,7 @@ void leave_at_exit(int status, void*) {
   if (Session* const session = Session::current()) session->leave(status);
 }
 
-// Nobody has tried UCX on RDMA devices yet: until then it is for those who ask for it.
+// UCX was never tried on RDMA devices: until then it is for those who ask for it.
 collective::Transport transport_of(const cluster::Settings& settings) {
   return settings.transport == "ucx" ? collective::Transport::ucx : collective::Transport::tcp;
 }

@@ -187,7 +187,7 @@ Result<collective::AsyncGroup*> WorkerGroups::calls() {
 Result<collective::AsyncGroup*> WorkerGroups::connected_calls() {
   MUSTER_TRY_VOID(connected());
   const std::lock_guard lock(mutex_);
-  if (calls_ == nullptr) calls_ = std::make_unique<collective::AsyncGroup>(communicator_);
+  if (calls_ == nullptr) calls_ = std::make_unique<collective::AsyncGroup>(communicator_, options_.clock);
   return calls_.get();
 }
 
@@ -199,7 +199,7 @@ Result<collective::AsyncGroup*> WorkerGroups::some_workers(const collective::Mem
   MUSTER_TRY(CommunicatorPtr made, connect_some(*all, members));
   const std::lock_guard lock(mutex_);
   CallsPtr& group = some_workers_[members.name];
-  group = std::make_unique<collective::AsyncGroup>(std::move(made));
+  group = std::make_unique<collective::AsyncGroup>(std::move(made), options_.clock);
   if (const auto still = usable(); !still) abort(still.error());
   return group.get();
 }

@@ -184,7 +184,7 @@ bool refuses_foreign_points(Job& job, PeerId id, const Member& member, const Mem
   return true;
 }
 
-bool somebody_holds_the_job(Job& job) {
+bool a_process_holds_the_job(Job& job) {
   if (!job.ledger.has_points) return true;
   std::vector<std::string> lines;
   for (const Seat& seat : job.seats.all()) {

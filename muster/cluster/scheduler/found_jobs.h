@@ -43,6 +43,6 @@ bool takes_rank_of_its_points(const Job& job, PeerId id, std::vector<std::option
 // cleared away, nor does it belong here. Where no other process is there, that is an error for all.
 bool refuses_foreign_points(Job& job, PeerId id, const Member& member, const MembershipReport& memory);
 // What the job has kept must be there: in a process that lived on, or in a folder. False: it has failed.
-bool somebody_holds_the_job(Job& job);
+bool a_process_holds_the_job(Job& job);
 
 }  // namespace muster::cluster

@@ -132,7 +132,7 @@ void Recovering::form_next_if_complete() {
     if (peer.state != PeerState::ready || !peer.is_connected() || peer.doubted_until) return;
     collectives = std::max(collectives, collectives_of(peer));
   }
-  if (!somebody_holds_the_job(job_)) return;
+  if (!a_process_holds_the_job(job_)) return;
   auto roster = std::make_shared<Roster>();
   roster->epoch = job_.ledger.next_epoch();
   roster->job_id = job_.ledger.job_id;

@@ -27,7 +27,7 @@ ucs_log_func_rc_t log_line(const char*, unsigned, const char*, ucs_log_level_t l
   return UCS_LOG_FUNC_RC_STOP;
 }
 
-// Once it is loaded UCX answers crashes by lines of its own; the script's handlers stay, unless somebody
+// Once it is loaded UCX answers crashes by lines of its own; the script's handlers stay, unless the user
 // wants UCX's.
 void leave_signals_alone() {
   if (std::getenv("UCX_HANDLE_ERRORS") != nullptr) return;

@@ -137,7 +137,8 @@ Result<> Port::connect(std::span<const std::byte> address) {
   if (status == UCS_OK) return {};
   endpoint_ = nullptr;
   Error error = error_of("cannot reach the other side", status, context_.get());
-  if (status != UCS_ERR_UNREACHABLE) error.code = Code::peer_lost;  // there is a way, and nobody at its end
+  if (status != UCS_ERR_UNREACHABLE)
+    error.code = Code::peer_lost;  // there is a way, and no process at its end
   return fail(std::move(error));
 }
 

@@ -81,7 +81,7 @@ class UpdateDivider {
     return nullptr;
   }
 
-  // Writes wait for all collective calls, unless somebody reads what they write.
+  // Writes wait for all collective calls, unless a node reads what they write.
   bool touches_pending(const Node& node) const {
     return std::ranges::any_of(node.inputs, [&](ValueId id) {
       return std::ranges::any_of(written_, [&](ValueId other) { return roots_[other] == roots_[id]; }) ||
@@ -202,7 +202,7 @@ class UpdateDivider {
     return part(id, std::move(begin), size);
   }
 
-  // A gradient that all ranks reduce, and nobody else asks for, is reduced in pieces.
+  // A gradient that all ranks reduce, and no other node asks for, is reduced in pieces.
   ValueId scattered(ValueId id, const Parameter::Share& share) {
     if (!reduced_.contains(id) || uses_.count[id] != 1) return piece(id, share);
     const auto node = std::ranges::find_if(
