@@ -1,7 +1,7 @@
-"""mindspore.nn.probability: distributions."""
+"""mindspore.nn.probability: distributions, and functions between them."""
 
 from mindspore import _names
-from mindspore.nn.probability import distribution
+from mindspore.nn.probability import bijector, distribution
 
-__all__ = ["distribution"]
+__all__ = ["bijector", "distribution"]
 __getattr__ = _names.missing(__name__)

@@ -1,10 +1,10 @@
-"""Normal, uniform and exponential distributions."""
+"""Normal, uniform, exponential, gamma and beta distributions."""
 
 import math
 
 import muster
 from mindspore import ops
-from mindspore.nn.probability.distribution._base import Distribution, least
+from mindspore.nn.probability.distribution._base import Distribution, least, refuse_below
 
 _INFINITE = float("inf")
 
@@ -19,13 +19,13 @@ class Normal(Distribution):
     """
 
     _parameters = ("mean", "sd")
+    _shown = ("mean", "standard deviation")
 
     def __init__(self, mean=None, sd=None, seed=None, dtype=muster.float32, name="Normal"):
         super().__init__(seed, dtype, name, {"mean": mean, "sd": sd})
 
     def _check(self, mean, sd):
-        if sd is not None and least(sd) <= 0:
-            raise ValueError(f"Normal: sd is above 0, not {least(sd)}")
+        refuse_below("Normal", sd=sd)
 
     def _log_prob(self, value, mean, sd):
         return -ops.square((value - mean) / sd) / 2 - ops.log(sd) - math.log(2 * math.pi) / 2
@@ -34,15 +34,15 @@ class Normal(Distribution):
         return (1.0 + ops.erf((value - mean) / (sd * math.sqrt(2)))) / 2
 
     def _mean(self, mean, sd):
-        return mean + ops.zeros_like(sd)
+        return mean
 
     _mode = _mean
 
     def _var(self, mean, sd):
-        return ops.square(sd + ops.zeros_like(mean))
+        return ops.square(sd)
 
     def _entropy(self, mean, sd):
-        return ops.log(sd + ops.zeros_like(mean)) + (1 + math.log(2 * math.pi)) / 2
+        return ops.log(sd) + (1 + math.log(2 * math.pi)) / 2
 
     def _kl(self, mine, others):
         (mean, sd), (mean_b, sd_b) = mine, others
@@ -50,7 +50,7 @@ class Normal(Distribution):
         return ops.square((mean - mean_b) / sd_b) / 2 + ops.expm1(2 * ratio) / 2 - ratio
 
     def _sample(self, shape, mean, sd):
-        return ops.normal(shape + (mean + sd).shape, mean, sd, self.seed)
+        return ops.normal(shape + mean.shape, mean, sd, self.seed)
 
 
 class Uniform(Distribution):
@@ -116,8 +116,7 @@ class Exponential(Distribution):
         super().__init__(seed, dtype, name, {"rate": rate})
 
     def _check(self, rate):
-        if rate is not None and least(rate) <= 0:
-            raise ValueError(f"Exponential: rate is above 0, not {least(rate)}")
+        refuse_below("Exponential", rate=rate)
 
     def _log_prob(self, value, rate):
         inside = ops.log(rate) - rate * value
@@ -144,3 +143,106 @@ class Exponential(Distribution):
 
     def _sample(self, shape, rate):
         return -ops.log(1.0 - self._uniforms(shape, rate)) / rate
+
+
+class Gamma(Distribution):
+    """Waiting times for several events.
+
+    Args:
+        concentration: How many, above 0: a list or a tensor.
+        rate: Events in a unit of time, above 0: a list or a tensor.
+        seed, dtype, name: As of Distribution.
+    """
+
+    _parameters = ("concentration", "rate")
+    _scalars_refused = (int, float)
+
+    def __init__(self, concentration=None, rate=None, seed=None, dtype=muster.float32, name="Gamma"):
+        super().__init__(seed, dtype, name, {"concentration": concentration, "rate": rate})
+
+    def _check(self, concentration, rate):
+        refuse_below("Gamma", concentration=concentration, rate=rate)
+
+    def _log_prob(self, value, concentration, rate):
+        constant = ops.lgamma(concentration) - concentration * ops.log(rate)
+        return (concentration - 1.0) * ops.log(value) - rate * value - constant
+
+    def _cdf(self, value, concentration, rate):
+        return ops.igamma(concentration, rate * value)
+
+    def _mean(self, concentration, rate):
+        return concentration / rate
+
+    def _mode(self, concentration, rate):
+        mode = (concentration - 1.0) / rate
+        return ops.select(concentration > 1.0, mode, ops.full_like(mode, float("nan")))
+
+    def _var(self, concentration, rate):
+        return concentration / ops.square(rate)
+
+    def _entropy(self, concentration, rate):
+        logarithms = ops.lgamma(concentration) - ops.log(rate)
+        return concentration + logarithms + (1.0 - concentration) * ops.digamma(concentration)
+
+    def _kl(self, mine, others):
+        (a, rate), (b, rate_b) = mine, others
+        constants = ops.lgamma(b) - ops.lgamma(a) + b * (ops.log(rate) - ops.log(rate_b))
+        return (a - b) * ops.digamma(a) + constants + a * (rate_b / rate - 1.0)
+
+    def _sample(self, shape, concentration, rate):
+        return ops.gamma(shape, concentration, rate, self.seed)
+
+
+class Beta(Distribution):
+    """Fractions between 0 and 1.
+
+    Args:
+        concentration1, concentration0: The weights of 1 and of 0, above 0: lists or tensors.
+        seed, dtype, name: As of Distribution.
+    """
+
+    _parameters = ("concentration1", "concentration0")
+    _scalars_refused = (float,)
+
+    def __init__(
+        self, concentration1=None, concentration0=None, seed=None, dtype=muster.float32, name="Beta"
+    ):
+        super().__init__(
+            seed, dtype, name, {"concentration1": concentration1, "concentration0": concentration0}
+        )
+
+    def _check(self, concentration1, concentration0):
+        refuse_below("Beta", concentration1=concentration1, concentration0=concentration0)
+
+    @staticmethod
+    def _constant(a, b):
+        """The logarithm of the beta function."""
+        return ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b)
+
+    def _log_prob(self, value, a, b):
+        return (a - 1.0) * ops.log(value) + (b - 1.0) * ops.log1p(-value) - self._constant(a, b)
+
+    def _mean(self, a, b):
+        return a / (a + b)
+
+    def _mode(self, a, b):
+        mode = (a - 1.0) / (a + b - 2.0)
+        return ops.select(ops.logical_and(a > 1.0, b > 1.0), mode, ops.full_like(mode, float("nan")))
+
+    def _var(self, a, b):
+        return a * b / (ops.square(a + b) * (a + b + 1.0))
+
+    def _entropy(self, a, b):
+        apart = (a - 1.0) * ops.digamma(a) + (b - 1.0) * ops.digamma(b)
+        return self._constant(a, b) - apart + (a + b - 2.0) * ops.digamma(a + b)
+
+    def _kl(self, mine, others):
+        (a, b), (a_b, b_b) = mine, others
+        constants = self._constant(a_b, b_b) - self._constant(a, b)
+        apart = ops.digamma(a) * (a_b - a) + ops.digamma(b) * (b_b - b)
+        return constants - apart + ops.digamma(a + b) * (a_b + b_b - a - b)
+
+    def _sample(self, shape, a, b):
+        ones = ops.ones_like(a)
+        of_one, of_zero = (ops.gamma(shape, each, ones, self.seed) for each in (a, b))
+        return of_one / (of_one + of_zero)
