@@ -184,7 +184,44 @@ def sounds(folder):
         put(folder / "read" / "wavs" / f"LJ00{at}.wav", wav(at))
 
 
+def cityscapes(folder):
+    for part, cities in (("train", ("aachen", "bochum")), ("val", ("ulm",)), ("test", ("bonn",))):
+        for at, city in enumerate(cities):
+            for shot in range(2):
+                stem = f"{city}_00000{shot}_000019"
+                put(folder / "leftImg8bit" / part / city / f"{stem}_leftImg8bit.png", png(at + shot))
+                place = folder / "gtFine" / part / city
+                for number, kind in enumerate(("color", "instanceIds", "labelIds")):
+                    put(place / f"{stem}_gtFine_{kind}.png", png(5 + number + shot))
+                put(place / f"{stem}_gtFine_polygons.json", json.dumps({"objects": [shot, city]}))
+
+
+def kitti(folder):
+    for at in range(2):
+        put(folder / "data_object_image_2" / "training" / "image_2" / f"{at:06}.png", png(at))
+        put(folder / "data_object_image_2" / "testing" / "image_2" / f"{at:06}.png", png(at + 2))
+    labels = folder / "data_object_label_2" / "training" / "label_2"
+    car = "Car 0.25 2 -1.5 10 20 30.5 40 1.5 1.6 3.7 -2 1.5 9 0.5"
+    kinds = ("Truck", "Van", "Tram", "Pedestrian", "Person_sitting", "Cyclist", "Misc", "DontCare")
+    put(labels / "000000.txt", car + "\n")
+    put(labels / "000001.txt", "\n".join(car.replace("Car", kind) for kind in kinds) + "\n")
+
+
+def faces(folder):
+    split = folder / "wider_face_split"
+    for part, count in (("train", 2), ("val", 1)):
+        lines = []
+        for at in range(count):
+            put(folder / f"WIDER_{part}" / "images" / "0--Parade" / f"{at}.jpg", png(at))
+            lines += [f"0--Parade/{at}.jpg", str(at + 1)]
+            lines += [f"{at} {face} 10 20 1 0 1 2 {at} {face} " for face in range(at + 1)]
+        put(split / f"wider_face_{part}_bbx_gt.txt", "\n".join(lines) + "\n")
+    put(folder / "WIDER_test" / "images" / "0--Parade" / "7.jpg", png(7))
+    put(split / "wider_face_test_filelist.txt", "0--Parade/7.jpg\n")
+
+
 LAYOUTS = (
+    *(cityscapes, kitti, faces),
     *(table, lines, imdb, sst2, squad, multi30k, words),
     *(places, food, sun, caltech, omniglot, lfw, rendered, svhn),
     sounds,

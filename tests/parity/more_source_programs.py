@@ -75,6 +75,21 @@ MORE_SOURCES = [
     ],
     *usages("RenderedSST2Dataset", "/rendered", None, "train", "val", "test", "all", read="digests"),
     *usages("SVHNDataset", "/svhn", None, "train", "test", "extra", "all", read="digests"),
+    *[
+        listed("CityscapesDataset", "/cityscapes", repr(usage), "'fine'", repr(task), read="digests")
+        for usage in ("train", "val", "test", "all", "other")
+        for task in ("instance", "semantic", "polygon", "color", "other")
+    ],
+    listed("CityscapesDataset", "/cityscapes", "decode=True", read="digests"),
+    listed("CityscapesDataset", "/cityscapes", "'train_extra'", read="digests"),
+    listed("CityscapesDataset", "/cityscapes", "quality_mode='coarse'", read="digests"),
+    *usages("KITTIDataset", "/kitti", None, "train", "test", read="digests"),
+    listed("KITTIDataset", "/kitti", "decode=True", read="digests"),
+    listed("KITTIDataset", "/kitti"),
+    "ds.KITTIDataset(FILES + '/kitti').get_col_names()",
+    *usages("WIDERFaceDataset", "/faces", None, "train", "valid", "test", "all", read="digests"),
+    listed("WIDERFaceDataset", "/faces", "'train'", "decode=True"),
+    "ds.WIDERFaceDataset(FILES + '/faces').get_col_names()",
     listed("YesNoDataset", "/sounds/yesno", read="unordered"),
     "ds.YesNoDataset(FILES + '/sounds/yesno').get_col_names()",
     *usages("SpeechCommandsDataset", "/sounds/words", None, "train", "valid", "test", "all"),

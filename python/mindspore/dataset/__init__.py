@@ -33,7 +33,8 @@ from mindspore.dataset._sources import (
 _LATER = {
     "DSCallback": "_callbacks",
     "DatasetCache": "_cache",
-    "FakeImageDataset": "_fake_sources",
+    **dict.fromkeys(("FakeImageDataset", "RandomDataset"), "_fake_sources"),
+    **dict.fromkeys(("CityscapesDataset", "KITTIDataset", "WIDERFaceDataset"), "_scene_sources"),
     "Schema": "_types",
     **dict.fromkeys(("CSVDataset", "MindDataset", "TFRecordDataset", "TextFileDataset"), "_files"),
     **dict.fromkeys(("CelebADataset", "CocoDataset", "ManifestDataset", "VOCDataset"), "_named_sources"),

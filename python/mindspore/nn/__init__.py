@@ -267,6 +267,7 @@ _LATER = {
         "RNN",
         "RNNCell",
     ),
+    "_tensor_array": ("TensorArray",),
     "_transformer": (
         "MultiheadAttention",
         "Transformer",
