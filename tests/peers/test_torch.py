@@ -104,10 +104,12 @@ def wait_for_file(folder: Path, pattern: str) -> Path:
 
 def test_the_first_job_has_the_faster_part_compiled_for_the_next_one(tmp_path):
     [library] = Path(compiled()["MUSTER_TORCH_CACHE"]).glob("*.so")
-    variables = fake_compiler(tmp_path, f'cp "{library}" "${{@: -1}}"')
+    priority = f"cut -d ' ' -f 19,41 /proc/$$/stat > {tmp_path}/priority"
+    variables = fake_compiler(tmp_path, f'{priority}\ncp "{library}" "${{@: -1}}"')
     printed, logged = starts(**variables)
     made = wait_for_file(tmp_path / "cache", "*.so")
     assert printed == "False"
+    assert (tmp_path / "priority").read_text().split() == ["19", str(os.SCHED_IDLE)]
     assert f"is compiled for later starts: {made}" in logged
     printed, logged = starts(**variables)
     assert printed == "True"

@@ -4,11 +4,12 @@
 
 PyTorch promises nothing to backends in C++, so the part is made for one version of it, by the compiler of the
 host, and kept in a cache: $MUSTER_TORCH_CACHE, or ~/.cache/muster. The first job that would use it begins
-that in the background and goes on without it, as every job does where there is no compiler; a line says so.
-The command waits for the end, for images and shared caches. MUSTER_TORCH_COMPILED=0 leaves all calls to
-Python.
+that in the background, where it gives way to all else, and goes on without it, as every job does where there
+is no compiler; a line says so. The command waits for the end, for images and shared caches.
+MUSTER_TORCH_COMPILED=0 leaves all calls to Python.
 """
 
+import contextlib
 import fcntl
 import functools
 import hashlib
@@ -28,7 +29,8 @@ from muster._version import __version__
 
 _SOURCES = [Path(__file__).with_name(name) for name in ("backend.cpp", "calls.h")]
 _OLDEST = (2, 15)  # of PyTorch: the first whose backends may be classes of Python
-_LONGEST_SECONDS = 1800  # of the compiler, on a busy host
+_LONGEST_SECONDS = 24 * 3600  # of the compiler, on a host whose jobs leave it little
+_LOWEST_PRIORITY = 19
 
 
 def _key() -> str:
@@ -126,6 +128,16 @@ def make() -> Path:
     return library
 
 
+def _give_way(process: int) -> None:
+    """It runs and reads when nobody else of this host does, also beside jobs of the lowest priority."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, process, _LOWEST_PRIORITY)
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(process, os.SCHED_IDLE, os.sched_param(0))  # its class of I/O follows
+    with contextlib.suppress(OSError):  # where sessions share the processor, and not processes
+        Path(f"/proc/{process}/autogroup").write_text(str(_LOWEST_PRIORITY))
+
+
 def _begin() -> str:
     """Begins to compile in the background; what there is to say about it."""
     library = _library()
@@ -146,8 +158,8 @@ def _begin() -> str:
             )
         told = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
         with log.open("w") as said:
-            subprocess.Popen(
-                ["nice", sys.executable, "-m", "muster.torch"],
+            compiling = subprocess.Popen(
+                [sys.executable, "-m", "muster.torch"],
                 env={name: value for name, value in os.environ.items() if name not in told},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -155,6 +167,7 @@ def _begin() -> str:
                 pass_fds=[lock.fileno()],  # it holds the lock until it ends
                 start_new_session=True,
             )
+        _give_way(compiling.pid)
     return begun
 
 
