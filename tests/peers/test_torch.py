@@ -222,6 +222,12 @@ def test_a_dead_rank_is_named_at_once(case, way):
     assert min(taken) <= 2 * DEAD_MILLISECONDS, taken
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_dead_rank_is_named_by_the_backward_pass_of_ddp(way):
+    first, _ = said("dead_backward", **WAYS[way]())
+    assert re.search(r"raised (RuntimeError|DistBackendError): .*muster: rank 1 .*ended", first), first
+
+
 def test_what_a_dead_rank_has_sent_arrives():
     first, _ = said("dead_sent")
     assert "received [5.0, 5.0, 5.0]" in first

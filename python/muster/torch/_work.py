@@ -88,22 +88,27 @@ class CollectiveWork(Work):
     _source_rank = source_rank
 
     def get_future(self) -> torch.futures.Future:
-        """A future of the outputs; its callbacks run on a thread of Muster."""
+        """A future of the outputs; its callbacks run on a thread of Muster.
+
+        It is that of a callback: an error that set_exception() sets is a value to C++, where reducers of
+        DistributedDataParallel take it for a list of tensors; one that a callback raises is an error there.
+        """
         if self._future is None:
-            self._future = torch.futures.Future()
-            _Countdown(self._calls, self._end_future)
+            ended = torch.futures.Future()
+            self._future = ended.then(self._outcome)
+            _Countdown(self._calls, lambda error: self._end(ended, error))
         return self._future
 
-    def _end_future(self, error) -> None:
-        try:
-            if error is not None:
-                raise failure(error)
-            self._settle()
-        except Exception as reason:
-            self._error = reason
-            self._future.set_exception(reason)
-        else:
-            self._future.set_result(list(self._outputs))
+    def _end(self, ended: torch.futures.Future, error) -> None:
+        if error is not None:
+            self._error = failure(error)
+        ended.set_result(None)
+
+    def _outcome(self, _) -> list:
+        if self._error is not None:
+            raise self._error
+        self._settle()
+        return list(self._outputs)
 
     def __del__(self) -> None:
         """Nobody waits any more: the tensors live on until nothing writes them."""

@@ -125,6 +125,17 @@ def dead_receive():
     _dead(lambda: dist.recv(torch.zeros(4), 1))
 
 
+def dead_backward():
+    """In the reducer of DistributedDataParallel, which is C++."""
+    begin()
+    net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+    loss = net(torch.ones(1, 2)).sum()
+    store = dist.distributed_c10d._get_default_store()
+    if RANK == 1:
+        _die(store)
+    _named_after(store, loss.backward)
+
+
 def dead_next():
     """Rank 0 computes while rank 1 is killed, and makes the next call."""
     begin()
