@@ -252,6 +252,18 @@ _HOLDERS = {
         ],
         "mindspore.runtime",
     ),
+    **dict.fromkeys(
+        [
+            "load_distributed_checkpoint",
+            "load_segmented_checkpoints",
+            "merge_pipeline_strategys",
+            "rank_list_for_transform",
+            "sync_pipeline_shared_parameters",
+            "transform_checkpoint_by_rank",
+            "transform_checkpoints",
+        ],
+        "mindspore.parallel._checkpoints",
+    ),
     **dict.fromkeys(("COMPATIBLE", "LAX", "STRICT"), "mindspore.context"),
     **dict.fromkeys(("get_level", "get_log_config"), "mindspore.log"),
     "vmap": "mindspore.ops",

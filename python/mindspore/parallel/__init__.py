@@ -18,7 +18,22 @@ def reset_algo_parameters() -> None:
     """There are none to reset."""
 
 
-__all__ = ["Layout", "_utils", "reset_algo_parameters", "set_algo_parameters", "shard"]
+_CHECKPOINTS = (
+    "load_distributed_checkpoint",
+    "load_segmented_checkpoints",
+    "merge_pipeline_strategys",
+    "rank_list_for_transform",
+    "sync_pipeline_shared_parameters",
+    "transform_checkpoint_by_rank",
+    "transform_checkpoints",
+)
+
+__all__ = ["Layout", "_utils", "reset_algo_parameters", "set_algo_parameters", "shard", *_CHECKPOINTS]
 __getattr__ = _names.missing(
-    __name__, later=("auto_parallel", "nn"), holders={"AutoParallel": "mindspore.parallel.auto_parallel"}
+    __name__,
+    later=("auto_parallel", "nn"),
+    holders={
+        "AutoParallel": "mindspore.parallel.auto_parallel",
+        **dict.fromkeys(_CHECKPOINTS, "mindspore.parallel._checkpoints"),
+    },
 )

@@ -112,6 +112,12 @@ class AutoParallel(muster.Cell):
         """Notes the file: checkpoints hold whole parameters, which fit every layout."""
         self._note_file("load_param_strategy_file", file_path)
 
+    def save_param_strategy_file(self, file_path) -> None:
+        """Writes a file that says for how many workers checkpoints are, which transform_checkpoints reads."""
+        from mindspore.parallel import _checkpoints
+
+        _checkpoints.save_strategy(file_path)
+
     def load_operator_strategy_file(self, file_path) -> None:
         """Notes the file: no operator is divided."""
         self._note_file("load_operator_strategy_file", file_path)
@@ -126,7 +132,6 @@ class AutoParallel(muster.Cell):
     no_init_parameters_in_compile = _noted(
         "no_init_parameters_in_compile", "parameters begin when they are made"
     )
-    save_param_strategy_file = _noted("save_param_strategy_file", "each worker has whole parameters")
     disable_strategy_file_only_for_trainable_params = _noted(
         "disable_strategy_file_only_for_trainable_params", "each worker has whole parameters"
     )

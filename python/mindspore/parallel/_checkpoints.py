@@ -1,0 +1,276 @@
+"""Checkpoints between layouts, by MindSpore's names: every checkpoint here holds whole parameters, so what is
+left is to find, join and copy files."""
+
+import json
+import os
+import pathlib
+import re
+
+import muster
+from mindspore import _names
+
+_SUFFIXES = {"ckpt": ".ckpt", "safetensors": ".safetensors"}
+
+
+def _suffix_of(call, output_format):
+    if output_format not in _SUFFIXES:
+        raise ValueError(f"{call}: the format is 'ckpt' or 'safetensors', not {output_format!r}")
+    return _SUFFIXES[output_format]
+
+
+def _folder(call, name, path):
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{call}: {name} is a path, not {path!r}")
+    folder = pathlib.Path(path)
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{call}: {name} '{folder}' is no folder")
+    return folder
+
+
+def _files_in(folder):
+    return [path for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES.values()]
+
+
+def _newest_in(folder):
+    files = _files_in(folder)
+    return max(files, key=lambda path: path.stat().st_mtime_ns) if files else None
+
+
+def _joined(call, files):
+    """The values of several files by name. Where two have one, both are the whole of it."""
+    values = {}
+    for file in files:
+        for name, value in muster.load_checkpoint(str(file)).items():
+            shape = tuple(getattr(value, "shape", ()))
+            if name in values and tuple(getattr(values[name], "shape", ())) != shape:
+                raise ValueError(
+                    f"{call}: '{name}' is {shape} in '{file}' and {tuple(values[name].shape)} in another "
+                    "file: pieces of parameters are not joined, since Muster saves whole ones. Join them "
+                    "with the program that has saved them"
+                )
+            values[name] = value
+    return values
+
+
+def _workers_of(call, strategy_file):
+    """How many workers a strategy file is for; None is one."""
+    if strategy_file is None:
+        return 1
+    path = pathlib.Path(strategy_file)
+    if not path.is_file():
+        raise ValueError(f"{call}: there is no strategy file '{path}'")
+    try:
+        workers = json.loads(path.read_text())["workers"]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(
+            f"{call}: '{path}' is no strategy file of Muster (AutoParallel.save_param_strategy_file): it "
+            "does not say how many workers it is for"
+        ) from None
+    return int(workers)
+
+
+def save_strategy(path) -> None:
+    """Writes how the workers of this job share parameters: their number, and the mesh if there is one. Rank 0
+    writes.
+
+    Raises:
+        TypeError: `path` is no path.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"save_param_strategy_file: file_path is a str, not {path!r}")
+    context = muster._core._context()
+    if context["rank"] == 0:
+        text = json.dumps({"workers": context["world_size"], "mesh": dict(muster.parallel._mesh)})
+        pathlib.Path(path).write_text(text + "\n")
+
+
+def rank_list_for_transform(rank_id, src_strategy_file=None, dst_strategy_file=None):
+    """The workers whose checkpoints make up that of worker `rank_id` under another layout: one, since each
+    has whole parameters.
+
+    Raises:
+        TypeError: `rank_id` is no whole number.
+        ValueError: It is below 0, or no worker of what `dst_strategy_file` is for; a strategy file cannot be
+            read.
+    """
+    if isinstance(rank_id, bool) or not isinstance(rank_id, int):
+        raise TypeError(f"rank_list_for_transform: rank_id is a whole number, not {rank_id!r}")
+    workers = _workers_of("rank_list_for_transform", dst_strategy_file)
+    _workers_of("rank_list_for_transform", src_strategy_file)
+    if rank_id < 0 or (dst_strategy_file is not None and rank_id >= workers):
+        raise ValueError(f"rank_list_for_transform: rank_id is {rank_id}, and there are {workers} workers")
+    return [0]
+
+
+def transform_checkpoint_by_rank(
+    rank_id,
+    checkpoint_files_map,
+    save_checkpoint_file_name,
+    src_strategy_file=None,
+    dst_strategy_file=None,
+    format="ckpt",
+    **settings,
+) -> None:
+    """Writes the checkpoint of worker `rank_id` from those of the workers that rank_list_for_transform names.
+
+    Raises:
+        TypeError: `checkpoint_files_map` is no dict of ranks and files.
+        ValueError: A file is missing, or has pieces of parameters.
+    """
+    call = "transform_checkpoint_by_rank"
+    _names.refuse(f"mindspore.{call}", **{name: (value, None, False) for name, value in settings.items()})
+    if not isinstance(checkpoint_files_map, dict):
+        raise TypeError(f"{call}: checkpoint_files_map is a dict of ranks and files")
+    for rank in rank_list_for_transform(rank_id, src_strategy_file, dst_strategy_file):
+        if rank not in checkpoint_files_map:
+            raise ValueError(f"{call}: checkpoint_files_map lacks the file of worker {rank}")
+    suffix = _suffix_of(call, format)
+    name = str(save_checkpoint_file_name)
+    name = name if name.endswith(suffix) else name + suffix
+    muster.save_checkpoint(_joined(call, checkpoint_files_map.values()), name)
+
+
+def transform_checkpoints(
+    src_checkpoints_dir,
+    dst_checkpoints_dir,
+    ckpt_prefix,
+    src_strategy_file=None,
+    dst_strategy_file=None,
+    process_num=1,
+    output_format="ckpt",
+) -> None:
+    """Writes checkpoints for the workers of another layout: `dst_checkpoints_dir`/rank_N/`ckpt_prefix`N.ckpt.
+
+    Args:
+        src_checkpoints_dir: Has folders rank_N with checkpoints, of which the newest counts.
+        dst_checkpoints_dir: Is made.
+        ckpt_prefix: How the names of the files begin.
+        src_strategy_file, dst_strategy_file: Strategy files of Muster; None: one worker, as for an inference.
+        process_num: Not used.
+        output_format: 'ckpt' or 'safetensors'.
+
+    Raises:
+        NotADirectoryError: `src_checkpoints_dir` is no folder.
+        ValueError: It has no such folders or no checkpoints; a strategy file cannot be read.
+    """
+    call = "transform_checkpoints"
+    source = _folder(call, "src_checkpoints_dir", src_checkpoints_dir)
+    suffix = _suffix_of(call, output_format)
+    _workers_of(call, src_strategy_file)
+    folders = [path for path in source.iterdir() if re.fullmatch(r"rank_\d+", path.name) and path.is_dir()]
+    files = [file for folder in sorted(folders) if (file := _newest_in(folder)) is not None]
+    if not files:
+        raise ValueError(f"{call}: '{source}' has no folders rank_0, rank_1, ... with checkpoints in them")
+    values = _joined(call, files)
+    for rank in range(_workers_of(call, dst_strategy_file)):
+        folder = pathlib.Path(dst_checkpoints_dir) / f"rank_{rank}"
+        folder.mkdir(parents=True, exist_ok=True)
+        muster.save_checkpoint(values, str(folder / f"{ckpt_prefix}{rank}{suffix}"))
+
+
+def load_distributed_checkpoint(
+    network,
+    checkpoint_filenames=None,
+    predict_strategy=None,
+    train_strategy_filename=None,
+    strict_load=False,
+    dec_key=None,
+    dec_mode="AES-GCM",
+    format="ckpt",
+    unified_safetensors_dir=None,
+    return_param_dict=False,
+    **settings,
+):
+    """Sets the parameters of a network from the checkpoints of the workers of a job; where it is divided
+    otherwise, each worker keeps its pieces.
+
+    Args:
+        network: The cell.
+        checkpoint_filenames: The files, of which one is enough.
+        predict_strategy, train_strategy_filename: Not used: checkpoints fit every layout.
+        strict_load: As for load_param_into_net.
+        unified_safetensors_dir: Instead of files, a folder of them.
+        return_param_dict: Whether the values are given back.
+
+    Returns:
+        The values by name, or None.
+
+    Raises:
+        TypeError: `network` is no cell.
+        ValueError: There is no file, or one has pieces of parameters.
+    """
+    from mindspore import train
+
+    call = "load_distributed_checkpoint"
+    _names.refuse(
+        f"mindspore.{call}",
+        **{name: (value, None, False) for name, value in {"dec_key": dec_key, **settings}.items()},
+    )
+    if not isinstance(network, muster.Cell):
+        raise TypeError(f"{call}: network is a cell, not {type(network).__name__}")
+    files = list(checkpoint_filenames or ())
+    if unified_safetensors_dir is not None:
+        files = _files_in(_folder(call, "unified_safetensors_dir", unified_safetensors_dir))
+    if not files:
+        raise ValueError(f"{call}: no file is given: name checkpoint_filenames")
+    values = _joined(call, files)
+    train.load_param_into_net(network, values, strict_load)
+    return values if return_param_dict else None
+
+
+def load_segmented_checkpoints(ckpt_file_dir, net=None, strict_load=False, filter_prefix=None, **settings):
+    """The values of all checkpoints in a folder by name; with `net` they are set there.
+
+    Raises:
+        NotADirectoryError: `ckpt_file_dir` is no folder.
+        ValueError: There are no checkpoints in it.
+    """
+    from mindspore import train
+
+    call = "load_segmented_checkpoints"
+    _names.refuse(f"mindspore.{call}", **{name: (value, None, False) for name, value in settings.items()})
+    files = _files_in(_folder(call, "ckpt_file_dir", ckpt_file_dir))
+    if not files:
+        raise ValueError(f"{call}: '{ckpt_file_dir}' has no .ckpt or .safetensors files")
+    values = _joined(call, files)
+    prefixes = (filter_prefix,) if isinstance(filter_prefix, str) else tuple(filter_prefix or ())
+    values = {name: value for name, value in values.items() if not name.startswith(prefixes or ("\0",))}
+    if net is not None:
+        train.load_param_into_net(net, values, strict_load)
+    return values
+
+
+def merge_pipeline_strategys(src_strategy_dirs, dst_strategy_file) -> None:
+    """Writes one strategy file for those of the stages in a folder, which say the same.
+
+    Raises:
+        NotADirectoryError: `src_strategy_dirs` is no folder.
+        ValueError: There is no strategy file in it, or one cannot be read.
+    """
+    call = "merge_pipeline_strategys"
+    files = [path for path in sorted(_folder(call, "src_strategy_dirs", src_strategy_dirs).iterdir())]
+    if not files:
+        raise ValueError(f"{call}: '{src_strategy_dirs}' has no strategy files")
+    workers = max(_workers_of(call, path) for path in files)
+    pathlib.Path(dst_strategy_file).write_text(json.dumps({"workers": workers, "mesh": {}}) + "\n")
+
+
+def sync_pipeline_shared_parameters(net) -> None:
+    """Nothing is to be done: a parameter that several stages use is one.
+
+    Raises:
+        TypeError: `net` is no cell.
+    """
+    if not isinstance(net, muster.Cell):
+        raise TypeError(f"sync_pipeline_shared_parameters: net is a cell, not {type(net).__name__}")
+
+
+__all__ = [
+    "load_distributed_checkpoint",
+    "load_segmented_checkpoints",
+    "merge_pipeline_strategys",
+    "rank_list_for_transform",
+    "sync_pipeline_shared_parameters",
+    "transform_checkpoint_by_rank",
+    "transform_checkpoints",
+]

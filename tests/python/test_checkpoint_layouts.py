@@ -1,0 +1,98 @@
+"""Checkpoints of one layout for another, by MindSpore's names."""
+
+import re
+
+from job import Job, run_alone
+
+SETUP = """
+import numpy as np
+import mindspore as ms
+from mindspore import nn
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Dense(4, 8), nn.Dense(8, 4)
+
+    def construct(self, x):
+        return self.fc2(self.fc1(x))
+
+def show(values):
+    for name, value in values.items():
+        print("value", name, float(np.abs(value.asnumpy()).sum()))
+"""
+
+SAVED = """
+import pathlib
+from mindspore.communication import get_rank, init
+from mindspore.parallel.auto_parallel import AutoParallel
+
+init()
+ms.set_seed(3)
+net = Net()
+parallel = AutoParallel(net)
+parallel.save_param_strategy_file(f"{FOLDER}/strategy.json")
+pathlib.Path(f"{FOLDER}/rank_{get_rank()}").mkdir()
+ms.save_checkpoint(net, f"{FOLDER}/rank_{get_rank()}/net.ckpt")
+show(net.parameters_dict())
+"""
+
+CONVERTED = """
+def told(what, call):
+    try:
+        call()
+    except (NotADirectoryError, TypeError, ValueError) as error:
+        print(what, type(error).__name__, error)
+
+strategy = f"{FOLDER}/strategy.json"
+print("ranks", ms.rank_list_for_transform(1, strategy, strategy))
+ms.transform_checkpoints(FOLDER, f"{FOLDER}/to", "to_", strategy, strategy)
+ms.transform_checkpoints(FOLDER, f"{FOLDER}/one", "one_", strategy, output_format="safetensors")
+ms.transform_checkpoint_by_rank(0, {0: f"{FOLDER}/rank_0/net.ckpt"}, f"{FOLDER}/by_rank")
+for path in ("to/rank_0/to_0.ckpt", "to/rank_1/to_1.ckpt", "one/rank_0/one_0.safetensors", "by_rank.ckpt"):
+    net = Net()
+    ms.load_distributed_checkpoint(net, [f"{FOLDER}/{path}"])
+    print("from", path)
+    show(net.parameters_dict())
+net = Net()
+print("from segments")
+show(ms.load_segmented_checkpoints(f"{FOLDER}/rank_0", net))
+ms.sync_pipeline_shared_parameters(net)
+
+piece = {"name": "fc1.weight", "data": ms.Tensor(np.zeros((4, 4), np.float32))}
+ms.save_checkpoint([piece], f"{FOLDER}/piece.ckpt")
+files = [f"{FOLDER}/piece.ckpt", f"{FOLDER}/by_rank.ckpt"]
+told("piece:", lambda: ms.load_distributed_checkpoint(net, files))
+told("rank:", lambda: ms.rank_list_for_transform(2, strategy, strategy))
+told("strategy:", lambda: ms.rank_list_for_transform(0, None, f"{FOLDER}/piece.ckpt"))
+told("folder:", lambda: ms.transform_checkpoints(f"{FOLDER}/no", f"{FOLDER}/to", "a"))
+told("none:", lambda: ms.transform_checkpoints(f"{FOLDER}/to/rank_0", f"{FOLDER}/to", "a"))
+told("no file:", lambda: ms.load_distributed_checkpoint(net))
+"""
+
+
+def values(text):
+    found = re.findall(r"value (\S+) (\S+)", text)
+    assert len(found) == 4
+    return found
+
+
+def test_checkpoints_are_joined_and_copied_for_another_layout(tmp_path):
+    folder = f"FOLDER = {str(tmp_path)!r}\n"
+    with Job(SETUP + folder + SAVED, 2) as job:
+        assert [process.wait(60) for process in job.everybody()] == [0, 0, 0]
+        saved = values(job.workers[0].output())
+    code, text, errors = run_alone(SETUP + folder + CONVERTED)
+    assert code == 0, text + errors
+    assert "ranks [0]" in text
+    parts = re.split(r"from \S+", text)[1:]
+    assert len(parts) == 5
+    assert [values(part) for part in parts] == [saved] * 5
+    assert re.search(
+        r"piece: ValueError .*'fc1.weight' is \(8, 4\) .*pieces of parameters are not joined", text
+    )
+    assert re.search(r"rank: ValueError .*rank_id is 2, and there are 2 workers", text)
+    assert re.search(r"strategy: ValueError .*no strategy file of Muster", text)
+    assert re.search(r"folder: NotADirectoryError", text)
+    assert re.search(r"none: ValueError .*no folders rank_0", text)
+    assert re.search(r"no file: ValueError", text)
