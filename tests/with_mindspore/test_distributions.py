@@ -33,17 +33,7 @@ def test_a_distribution_gives_what_mindspore_gives(name):
     np.testing.assert_allclose(numbers, RECORDED[name][2], rtol=2e-5, atol=2e-6)
 
 
-BIASED = pytest.mark.xfail(strict=True, reason="draws of the core's random_gamma are 3 to 7 % too small")
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=BIASED) if kind == "Gamma" else kind
-        for kind in programs().CASES
-        if f"{kind}.sd.made" in DRAWN
-    ],
-)
+@pytest.mark.parametrize("kind", [kind for kind in programs().CASES if f"{kind}.sd.made" in DRAWN])
 def test_draws_have_the_moments_that_the_distribution_says(kind):
     mindspore.set_seed(3)
     made = getattr(programs().msd, kind)(*programs().CASES[kind][0])
@@ -52,6 +42,19 @@ def test_draws_have_the_moments_that_the_distribution_says(kind):
     mean, deviation = made.mean().asnumpy(), made.sd().asnumpy()
     np.testing.assert_array_less(abs(drawn.mean(0) - mean), 4 * deviation / 20000**0.5)
     np.testing.assert_allclose(drawn.std(0) / deviation, np.ones_like(deviation), rtol=0.06)
+
+
+@pytest.mark.parametrize("shape", [0.3, 1.0, 3.0, 40.0])
+def test_draws_of_gamma_have_the_mean_and_the_variance_of_their_shape(shape):
+    mindspore.set_seed(3)
+    count = 200_000
+    drawn = (
+        mindspore.ops.gamma((count,), mindspore.Tensor(shape), mindspore.Tensor(1.0))
+        .asnumpy()
+        .astype(np.float64)
+    )
+    assert abs(drawn.mean() - shape) < 4 * (shape / count) ** 0.5
+    assert abs(drawn.var() / shape - 1) < 4 * ((6 / shape + 2) / count) ** 0.5  # of a kurtosis of 6 / shape
 
 
 def test_the_median_of_draws_of_cauchy_is_its_place():

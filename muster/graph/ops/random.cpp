@@ -92,7 +92,8 @@ class Draws {
   Draws(const RandomStream& random, std::int64_t element)
       : random_(random.bits(2 * static_cast<std::uint64_t>(element)),
                 random.bits(2 * static_cast<std::uint64_t>(element) + 1)) {}
-  double uniform() { return random_.uniform(next_++); }
+  // Each takes a pair of its own: a normal number is made of both.
+  double uniform() { return random_.uniform(2 * next_++); }
   double normal() { return random_.normal(2 * next_++); }
 
  private:
