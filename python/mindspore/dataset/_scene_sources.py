@@ -85,8 +85,8 @@ _KITTI_COLUMNS = ("label", "truncated", "occluded", "alpha", "bbox", "dimensions
 
 class KITTIDataset(_Pictures):
     """Streets from a car: columns image, uint8: (bytes,) or, decoded, (H, W, 3), and with usage='train'
-    (None) of the n objects label (n, 1) uint32, truncated (n, 1) float32, occluded (n, 1) uint32, alpha (n, 1),
-    bbox (n, 4), dimensions (n, 3), location (n, 3) and rotation_y (n, 1) float32.
+    (None) of the n objects label (n, 1) uint32, truncated (n, 1) float32, occluded (n, 1) uint32,
+    alpha (n, 1), bbox (n, 4), dimensions (n, 3), location (n, 3) and rotation_y (n, 1) float32.
     """
 
     def __init__(
