@@ -21,7 +21,7 @@ struct TagHeader {
 
 // ---- Lanes ------------------------------------------------------------------------------------------------
 
-AsyncGroup::Lane::~Lane() {
+void AsyncGroup::Lane::end() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -88,6 +88,18 @@ AsyncGroup::~AsyncGroup() {
   }
   if (!is_idle)
     group_->abort({Code::aborted, fmt::format("rank {} left with calls under way", group_->rank())});
+  end_lanes();
+}
+
+// Before any of them goes: a thread that hears that one rank is gone looks at what comes from all others.
+void AsyncGroup::end_lanes() {
+  std::vector<Lane*> lanes{&lanes_->calls};
+  {
+    const std::lock_guard lock(lanes_->peers_mutex);
+    for (auto& [rank, lane] : lanes_->outboxes) lanes.push_back(&lane);
+    for (auto& [rank, inbox] : lanes_->inboxes) lanes.push_back(&inbox.lane);
+  }
+  for (Lane* const lane : lanes) lane->end();
 }
 
 Result<> AsyncGroup::make(const Call& call, std::optional<Duration> timeout) {

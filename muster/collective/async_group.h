@@ -86,7 +86,9 @@ class AsyncGroup {
   // Work that one thread does in order.
   class Lane {
    public:
-    ~Lane();
+    ~Lane() { end(); }
+    // When what was added is done.
+    void end();
     void add(std::function<void()> task);
     // Takes the turn for the caller, if nothing is before it; done() gives it back.
     bool take_turn();
@@ -139,6 +141,7 @@ class AsyncGroup {
     Lane calls;
   };
 
+  void end_lanes();
   Result<> make(const Call& call, std::optional<Duration> timeout);
   Result<> send_now(std::uint32_t to, std::span<const std::byte> bytes, Label label);
   void take_next(std::uint32_t from, Inbox& inbox);
