@@ -67,6 +67,36 @@ std::string memory_text(const Explanation& explanation) {
       bytes_text(explanation.outputs_bytes));
 }
 
+std::string training_text(const TrainingMemory& training) {
+  if (training.updated_bytes == 0) return "";
+  return fmt::format(
+      "training: updates {} of parameters with {} of gradients and {} of the optimizer's state\n",
+      bytes_text(training.updated_bytes), bytes_text(training.gradients_bytes),
+      bytes_text(training.states_bytes));
+}
+
+std::string calls_text(const std::vector<CallsOfKind>& calls) {
+  std::string text = calls.empty() ? "" : "calls:\n";
+  for (const CallsOfKind& each : calls)
+    text +=
+        fmt::format("  {:>4} {} of {} with {}{}\n", each.calls, each.op,
+                    each.ranks == 0 ? "all workers" : counted(static_cast<std::size_t>(each.ranks), "worker"),
+                    bytes_text(each.bytes),
+                    each.ranks == 0 ? "" : fmt::format(", each sends {}", bytes_text(each.sent_bytes())));
+  return text;
+}
+
+std::string divided_text(const DividedOps& divided) {
+  if (divided.mesh.empty()) return "";
+  std::string text = fmt::format(
+      "mesh: {}; what each worker computes of the ops that read something divided:\n", divided.mesh);
+  for (const DividedOps::Entry& entry : divided.entries)
+    text += fmt::format(
+        "  {:>4} {}: {}\n", entry.count, entry.op,
+        entry.layouts.empty() ? "all of it, since it has no rule or cannot be cut so" : entry.layouts);
+  return text;
+}
+
 std::string traces_text(const std::vector<TraceRecord>& traces) {
   std::string text = fmt::format("traces: {}\n", traces.size());
   std::size_t number = 0;
@@ -75,6 +105,14 @@ std::string traces_text(const std::vector<TraceRecord>& traces) {
 }
 
 }  // namespace
+
+std::size_t CallsOfKind::sent_bytes() const {
+  const auto count = static_cast<std::size_t>(ranks);
+  if (count < 2) return 0;
+  if (op == "all_gather") return bytes * (count - 1);
+  const std::size_t once = bytes * (count - 1) / count;  // reduce_scatter, all_to_all
+  return op == "all_reduce" ? 2 * once : once;
+}
 
 double Explanation::flops() const {
   return std::accumulate(steps.begin(), steps.end(), 0.0,
@@ -101,6 +139,8 @@ std::string to_string(const Explanation& explanation) {
   return fmt::format("{}({}): a plan of {} steps on {} thread{}\n\n", explanation.name, explanation.inputs,
                      explanation.steps.size(), explanation.threads, explanation.threads == 1 ? "" : "s") +
          steps_text(explanation.steps) + "\n" + parameters_text(explanation) + memory_text(explanation) +
+         training_text(explanation.training) + divided_text(explanation.divided) +
+         calls_text(explanation.calls) +
          fmt::format("work: {} where ops count it, {} read and written\n", flops_text(explanation.flops()),
                      bytes_text(explanation.bytes_moved())) +
          (explanation.partition.stages.empty() ? "" : to_string(explanation.partition)) +

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/graph/layout.h"
 #include "muster/graph/value.h"
 
 namespace muster::graph {
@@ -54,6 +55,23 @@ struct ValueTransfer {
   std::size_t message = 0;  // transfers with the same number travel together; messages go in this order
 };
 
+// Collective calls of one kind, among as many workers.
+struct CallsOfKind {
+  std::string_view op;
+  std::int64_t ranks = 0;  // 0: all workers
+  std::size_t calls = 0;
+  std::size_t bytes = 0;  // what a worker gives to them, together
+  // What a worker sends then, where the number of ranks is known: each sends to each what that one needs.
+  std::size_t sent_bytes() const;
+};
+
+// What a worker holds for the updates of its parameters.
+struct TrainingMemory {
+  std::size_t updated_bytes = 0;    // of the parameters that are updated, or its pieces of them
+  std::size_t gradients_bytes = 0;  // as the updates read them
+  std::size_t states_bytes = 0;     // of the optimizer
+};
+
 // How a placed network is divided over workers. The same on all of them.
 struct Partition {
   std::string name;          // of the function
@@ -76,6 +94,9 @@ struct Explanation {
   std::size_t inputs_bytes = 0;
   std::size_t outputs_bytes = 0;
   std::vector<TraceRecord> traces = {};  // of the function, the first ones
+  DividedOps divided = {};               // over a mesh; no mesh: over none
+  std::vector<CallsOfKind> calls = {};
+  TrainingMemory training = {};
   // Of a placed network: over the workers of this job, or where it runs in one process, over as many as its
   // placement names. No stages: it is not placed.
   Partition partition = {};

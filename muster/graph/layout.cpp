@@ -51,6 +51,13 @@ Shape TensorLayout::piece_shape(const Shape& whole) const {
   return piece;
 }
 
+std::string to_string(const Mesh& mesh) {
+  std::string text;
+  for (const MeshAxis& axis : mesh.axes())
+    text += (text.empty() ? "" : ", ") + axis.name + "=" + std::to_string(axis.size);
+  return text;
+}
+
 std::string to_string(const TensorLayout& layout) {
   std::string text;
   for (const TensorLayout::Axes& axes : layout.dims) {

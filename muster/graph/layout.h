@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/tensor/tensor.h"
@@ -54,6 +55,20 @@ struct TensorLayout {
 
 // "(data, -, model)"
 std::string to_string(const TensorLayout& layout);
+// "data=2, model=4"
+std::string to_string(const Mesh& mesh);
+
+// How the ops of a graph are divided over a mesh: those that read something divided, in program order, alike
+// ones together.
+struct DividedOps {
+  struct Entry {
+    std::string_view op;
+    std::string layouts;  // "(data, -) (-, model) to (data, model)"; empty: every rank computes all of it
+    std::size_t count = 0;
+  };
+  std::string mesh;
+  std::vector<Entry> entries = {};
+};
 
 // What `rank` has of `whole`, copied.
 Tensor piece_of(const Tensor& whole, const TensorLayout& layout, std::uint32_t rank);

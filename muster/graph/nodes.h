@@ -83,9 +83,10 @@ struct Graph {
   std::vector<std::pair<ValueId, ParameterPtr>> parameters;
   std::vector<ValueId> outputs;
   std::vector<OutputRange> contiguous;
-  std::vector<OutputNote> notes;           // by output; empty: there is nothing to say
-  std::vector<OwnGradient> own_gradients;  // in the order of their ends
-  std::vector<ValueId> losses;             // what gradients were taken of
+  std::vector<OutputNote> notes;                   // by output; empty: there is nothing to say
+  std::vector<OwnGradient> own_gradients;          // in the order of their ends
+  std::vector<ValueId> losses;                     // what gradients were taken of
+  std::shared_ptr<const DividedOps> divided = {};  // null: it is whole, or not divided yet
 };
 
 // One line for each node: "%4 float32 (32, 10) = relu(%3)".

@@ -138,6 +138,10 @@ std::optional<std::uint32_t> rank_of(const std::optional<Parameter::Home>& home)
   return home ? std::optional(home->rank) : std::nullopt;
 }
 
+std::optional<TensorLayout> pieces_of(const Parameter& parameter) {
+  return parameter.share() ? std::optional(parameter.share()->layout) : std::nullopt;
+}
+
 }  // namespace
 
 Result<CompiledPlan> compile(const Graph& graph, const PlanOptions& options) {
@@ -145,7 +149,7 @@ Result<CompiledPlan> compile(const Graph& graph, const PlanOptions& options) {
   plan.threads = options.threads;
   MUSTER_TRY(const SeenAs seen_as, take_graph(plan, graph, options));
   for (const auto& [id, parameter] : graph.parameters)
-    plan.stage.homes.emplace_back(parameter, rank_of(parameter->home()));
+    plan.stage.homes.push_back({parameter, rank_of(parameter->home()), pieces_of(*parameter)});
   if (is_sharded(plan.graph))
     MUSTER_TRY_VOID(divide_over_mesh(plan.graph));
   else
@@ -168,9 +172,12 @@ Result<CompiledPlan> compile(const Graph& graph, const PlanOptions& options) {
   return plan;
 }
 
-bool PlannedStage::is_valid() const {
-  return std::all_of(homes.begin(), homes.end(),
-                     [](const auto& entry) { return rank_of(entry.first->home()) == entry.second; });
+bool PlannedStage::Home::is_there() const {
+  const std::optional<Parameter::Share>& share = parameter->share();
+  if (rank_of(parameter->home()) != rank || share.has_value() != pieces.has_value()) return false;
+  return !share || (share->layout.dims == pieces->dims && *share->layout.mesh == *pieces->mesh);
 }
+
+bool PlannedStage::is_valid() const { return std::ranges::all_of(homes, &Home::is_there); }
 
 }  // namespace muster::graph

@@ -45,8 +45,14 @@ struct PlannedStage {
   StageIndex index;                    // of one worker: the graph is whole
   std::vector<StageOutput> outputs;    // by output of the whole graph; empty: the graph is whole
   std::optional<Partition> partition;  // nothing: nothing in it is placed
-  // By parameter of the whole graph: the worker that had it when the plan was made.
-  std::vector<std::pair<ParameterPtr, std::optional<std::uint32_t>>> homes;
+  // Of a parameter of the whole graph, when the plan was made.
+  struct Home {
+    ParameterPtr parameter;
+    std::optional<std::uint32_t> rank;   // of the worker that had it
+    std::optional<TensorLayout> pieces;  // nothing: it was whole
+    bool is_there() const;
+  };
+  std::vector<Home> homes;
 
   // Whether all parameters still live there.
   bool is_valid() const;

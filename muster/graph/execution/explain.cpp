@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+#include "muster/graph/execution/updates.h"
+
 namespace muster::graph {
 namespace {
 
@@ -40,6 +44,44 @@ PlanStep explain_step(const CompiledPlan& plan, const PlannedStep& step) {
 
 }  // namespace
 
+namespace {
+
+std::size_t bytes_of(const Graph& graph, std::span<const ValueId> ids) {
+  std::size_t sum = 0;
+  for (const ValueId id : ids) sum += graph.values[id].size_bytes();
+  return sum;
+}
+
+std::vector<CallsOfKind> calls_of(const Graph& graph) {
+  std::vector<CallsOfKind> made;
+  for (const Node& node : graph.nodes) {
+    if (!node.op->collective) continue;
+    const std::int64_t ranks = node.attributes.get("ranks", std::int64_t{0});
+    const auto is_alike = [&](const CallsOfKind& each) {
+      return each.op == node.op->name && each.ranks == ranks;
+    };
+    auto found = std::ranges::find_if(made, is_alike);
+    if (found == made.end()) found = made.insert(found, {.op = node.op->name, .ranks = ranks});
+    ++found->calls;
+    found->bytes += bytes_of(graph, node.inputs);
+  }
+  return made;
+}
+
+TrainingMemory training_memory(const Graph& graph) {
+  TrainingMemory made;
+  for (const Node& node : graph.nodes) {
+    if (!is_update(*node.op) || node.inputs.size() < 2) continue;
+    made.gradients_bytes += graph.values[node.inputs[1]].size_bytes();
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.op->writes(i))
+        (i == 0 ? made.updated_bytes : made.states_bytes) += graph.values[node.inputs[i]].size_bytes();
+  }
+  return made;
+}
+
+}  // namespace
+
 Explanation explain(const CompiledPlan& plan) {
   Explanation made{.name = plan.graph.name,
                    .inputs = {},
@@ -55,7 +97,10 @@ Explanation explain(const CompiledPlan& plan) {
   for (const std::size_t bytes : plan.layout.buffers_bytes) made.outputs_bytes += bytes;
   for (const PlannedStep& step : plan.steps) made.steps.push_back(explain_step(plan, step));
   for (const PlannedParameter& each : plan.parameters)
-    made.parameters.emplace_back(each.parameter->name(), each.parameter->type());
+    made.parameters.emplace_back(each.parameter->name(), each.parameter->held_type());
+  if (plan.graph.divided != nullptr) made.divided = *plan.graph.divided;
+  made.calls = calls_of(plan.graph);
+  made.training = training_memory(plan.graph);
   if (plan.stage.partition) made.partition = *plan.stage.partition;
   return made;
 }

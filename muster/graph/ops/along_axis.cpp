@@ -1,5 +1,6 @@
 // topk and cumsum.
 #include "muster/graph/ops/array.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -123,6 +124,7 @@ const Op& topk_op() {
       .kernels =
           topk_kernels<float, double, std::int32_t, std::int64_t, std::uint8_t, std::uint32_t, std::int8_t>(),
       .onnx = onnx_topk,
+      .dimensions = along_axis,
   };
   return op;
 }
@@ -148,6 +150,7 @@ const Op& cumsum_op() {
            .mindspore = {{"cumsum", {"x", "axis", "dtype"}}},
            .primitives = {{"CumSum", {"exclusive", "reverse"}, {"input", "axis"}}}},
       .onnx = onnx_cumsum,
+      .dimensions = along_first_axis,
   };
   return op;
 }

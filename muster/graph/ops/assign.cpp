@@ -3,6 +3,7 @@
 
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/training.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -99,6 +100,7 @@ const Op& snapshot_op() {
       .infer = same_as_first,
       .gradient = gradient_snapshot,
       .kernels = {for_any_dtype({"reference", any_signature, size_of, run_snapshot})},
+      .dimensions = elementwise,
   };
   return op;
 }

@@ -6,16 +6,15 @@
 #include "muster/graph/ops/array.h"
 #include "muster/graph/ops/dropout.h"
 #include "muster/graph/ops/rules.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 namespace {
 namespace attention_rows {
 
-using kernels::AttentionGradients;
-using kernels::AttentionInputs;
-using kernels::AttentionKernelOf;
-using kernels::AttentionSize;
+using kernels::AttentionGradients, kernels::AttentionInputs;
+using kernels::AttentionKernelOf, kernels::AttentionSize;
 
 constexpr std::string_view name = "scaled_dot_product_attention";
 constexpr std::string_view grad_name = "scaled_dot_product_attention_grad";
@@ -555,10 +554,9 @@ std::vector<Op> rows() {
            "lets see no key gives zeros, unless with `fills_where`, a truth value, the next input is the "
            "number that products become where the mask has it. With `rows_first` q, k, v and y have rows "
            "before heads. `keep_prob` below 1 drops elements of the softmax, the same that the op dropout "
-           "drops for `stream` and `part`. float32, float64 or bfloat16, which float32 "
-           "sums; float16, and bfloat16 without AVX512_BF16, compute in float32. "
-           "Source: Vaswani et al., Attention is all you need, 2017; Dao et al., FlashAttention, arXiv "
-           "2205.14135.",
+           "drops for `stream` and `part`. float32, float64 or bfloat16, which float32 sums; float16, and "
+           "bfloat16 without AVX512_BF16, compute in float32. Source: Vaswani et al., Attention is all you "
+           "need, 2017; Dao et al., FlashAttention, arXiv 2205.14135.",
        .inputs_min = 3,
        .inputs_max = 6,
        .infer = infer,
@@ -570,7 +568,8 @@ std::vector<Op> rows() {
                    reference<float>(prepare_reference<0>, run<float>),
                    reference<double>(prepare_reference<0>, run<double>)},
        .precision = MixedPrecision::low,
-       .onnx = to_onnx},
+       .onnx = to_onnx,
+       .dimensions = attention_dimensions},
       {.name = grad_name,
        .documentation =
            "(dq, dk, dv) of scaled_dot_product_attention for dy, q, k, v and perhaps the mask, with its "
@@ -586,7 +585,8 @@ std::vector<Op> rows() {
                                   run_fast_grad<bfloat16>}),
                    reference<float>(prepare_reference<1>, run_grad<float>),
                    reference<double>(prepare_reference<1>, run_grad<double>)},
-       .precision = MixedPrecision::low}};
+       .precision = MixedPrecision::low,
+       .dimensions = attention_grad_dimensions}};
 }
 
 }  // namespace attention_rows

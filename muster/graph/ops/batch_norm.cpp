@@ -4,6 +4,7 @@
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/primitive.h"
 #include "muster/graph/ops/rules.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -261,6 +262,7 @@ const Op& batch_norm_op() {
       .precision = MixedPrecision::full,
       .mixes = true,
       .onnx = to_onnx,
+      .dimensions = batch_norm_dimensions,
   };
   return op;
 }
@@ -281,6 +283,7 @@ const Op& batch_norm_grad_op() {
                   primitive_kernel<make<Direction::grad_input, false>>(),
                   reference<float>(prepare, run_grad<float, false>),
                   reference<double>(prepare, run_grad<double, false>)},
+      .dimensions = batch_norm_grad_dimensions,
   };
   return op;
 }

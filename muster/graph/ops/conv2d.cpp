@@ -4,6 +4,7 @@
 
 #include "muster/graph/ops/primitive.h"
 #include "muster/graph/ops/window.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -332,6 +333,7 @@ const Op& conv2d_op() {
                   reference<double>(prepare<forward_size>, run<double>)},
       .precision = MixedPrecision::low,
       .onnx = to_onnx,
+      .dimensions = conv_dimensions,
   };
   return op;
 }
@@ -352,6 +354,7 @@ const Op& conv2d_grad_input_op() {
                   primitive_kernel<make<Direction::grad_input, grad_input_size>>(),
                   reference<float>(prepare<grad_input_size>, run_grad_input<float>),
                   reference<double>(prepare<grad_input_size>, run_grad_input<double>)},
+      .dimensions = conv_grad_input_dimensions,
   };
   return op;
 }
@@ -373,6 +376,7 @@ const Op& conv2d_grad_weight_op() {
                   primitive_kernel<make<Direction::grad_weight, grad_weight_size>>(),
                   reference<float>(prepare<grad_weight_size>, run_grad_weight<float>),
                   reference<double>(prepare<grad_weight_size>, run_grad_weight<double>)},
+      .dimensions = conv_grad_weight_dimensions,
   };
   return op;
 }
@@ -387,6 +391,7 @@ const Op& channel_sum_op() {
       .kernels = {batch_blocked_kernel<make_sum, comes_batch_blocked<0>>(),
                   reference<float>(prepare_sum, run_sum<float>),
                   reference<double>(prepare_sum, run_sum<double>)},
+      .dimensions = channel_sum_dimensions,
   };
   return op;
 }

@@ -280,6 +280,7 @@ const Op& slice_op() {
       .gradient = gradient_slice,
       .kernels = {for_any_dtype({"reference", any, prepare_slice, run})},
       .onnx = onnx_slice,
+      .dimensions = slice_dimensions,
   };
   return op;
 }
@@ -295,6 +296,7 @@ const Op& pad_op() {
       .gradient = gradient_pad,
       .kernels = {for_any_dtype({"reference", any, prepare_pad, run})},
       .onnx = onnx_pad,
+      .dimensions = pad_dimensions,
   };
   return op;
 }

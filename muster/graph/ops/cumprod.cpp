@@ -1,6 +1,7 @@
 // cumprod and its gradient.
 #include "muster/graph/ops/array.h"
 #include "muster/graph/ops/lines.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -99,14 +100,16 @@ std::vector<Op> rows() {
                            {.name = "reverse", .otherwise = false}},
             .methods = {{"cumprod", {"dim:axis", "dtype"}}},
             .mindspore = {{"cumprod", {"input:x", "dim:axis", "dtype"}}},
-            .primitives = {{"CumProd", {"exclusive", "reverse"}, {"x", "axis"}}}}},
+            .primitives = {{"CumProd", {"exclusive", "reverse"}, {"x", "axis"}}}},
+       .dimensions = along_first_axis},
       {.name = "cumprod_grad",
        .documentation = "dx from dy and x, for y = cumprod(x) with the same attributes; no division by x.",
        .inputs_min = 2,
        .inputs_max = 2,
        .infer = infer_grad,
        .kernels = {reference<float>(prepare_lines, run_grad<float>),
-                   reference<double>(prepare_lines, run_grad<double>)}}};
+                   reference<double>(prepare_lines, run_grad<double>)},
+       .dimensions = along_first_axis}};
 }
 
 }  // namespace cumprod_rows

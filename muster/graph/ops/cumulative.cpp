@@ -5,6 +5,7 @@
 #include "muster/graph/ops/array.h"
 #include "muster/graph/ops/lines.h"
 #include "muster/graph/ops/rules.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -58,7 +59,8 @@ Op extreme_row(std::string_view documentation) {
                       reference<std::int64_t>(prepare_lines, run_extreme<std::int64_t, greatest>)},
           .schema = {.inputs = {"x"},
                      .attributes = {{.name = "axis", .otherwise = std::int64_t{0}, .required = true}},
-                     .results = 2}};
+                     .results = 2},
+          .dimensions = along_first_axis};
 }
 
 // ---- logcumsumexp ----------------------------------------------------------------------------------------
@@ -139,14 +141,16 @@ std::vector<Op> rows() {
                                  {.name = "reverse", .otherwise = false}},
                   .promotion = Promotion::floating,
                   .mindspore = {{"logcumsumexp", {"input:x", "axis"}}},
-                  .primitives = {{"CumulativeLogsumexp", {"exclusive", "reverse"}, {"x", "axis"}}}}},
+                  .primitives = {{"CumulativeLogsumexp", {"exclusive", "reverse"}, {"x", "axis"}}}},
+       .dimensions = along_first_axis},
       {.name = "logcumsumexp_grad",
        .documentation = "dx from dy, x and y, for y = logcumsumexp(x) with the same attributes.",
        .inputs_min = 3,
        .inputs_max = 3,
        .infer = infer_log,
        .kernels = {reference<float>(prepare_lines, run_log_grad<float>),
-                   reference<double>(prepare_lines, run_log_grad<double>)}}};
+                   reference<double>(prepare_lines, run_log_grad<double>)},
+       .dimensions = along_first_axis}};
 }
 
 }  // namespace cumulative_rows

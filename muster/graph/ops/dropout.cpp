@@ -109,6 +109,7 @@ const Op& dropout_op() {
       .kernels = {{"reference", any_signature, prepare, run}},
       .sharing = Sharing::reuse,
       .onnx = to_onnx,
+      .dimensions = dropout_dimensions,
   };
   return op;
 }

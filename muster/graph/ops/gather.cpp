@@ -276,6 +276,7 @@ const Op& flat_index_op() {
       .infer = infer_flat_index,
       .kernels = {reference<std::int32_t>(prepare_flat_index, run_flat_index<std::int32_t>),
                   reference<std::int64_t>(prepare_flat_index, run_flat_index<std::int64_t>)},
+      .dimensions = elementwise,
   };
   return op;
 }

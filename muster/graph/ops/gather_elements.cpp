@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -182,7 +183,8 @@ std::vector<Op> rows() {
                   .methods = {{"gather_elements", {"dim:axis", "index"}}},
                   .mindspore = {{"gather_elements", in_mindspore}, {"gather_d", {"x", "dim:axis", "index"}}},
                   .primitives = {{"GatherD", {}, {"x", "dim:axis", "index"}}}},
-       .onnx = to_onnx},
+       .onnx = to_onnx,
+       .dimensions = along_first_axis},
       {.name = "gather_elements_grad",
        .documentation = "dx of `shape` from dy and the index, for y = gather_elements(x, index): dy added up "
                         "at the indices, in their order.",
@@ -191,7 +193,8 @@ std::vector<Op> rows() {
        .infer = infer_grad,
        .gradient = gradient_of_grad,
        .kernels = {grad_kernel<float, std::int32_t>(), grad_kernel<float, std::int64_t>(),
-                   grad_kernel<double, std::int32_t>(), grad_kernel<double, std::int64_t>()}}};
+                   grad_kernel<double, std::int32_t>(), grad_kernel<double, std::int64_t>()},
+       .dimensions = along_first_axis_of_shape}};
 }
 
 }  // namespace gather_elements_rows

@@ -1,5 +1,6 @@
 // concat and split: each undoes the other.
 #include "muster/graph/ops/array.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -141,6 +142,7 @@ const Op& concat_op() {
       .kernels = {for_any_dtype({"reference", any, prepare_concat, run<true>})},
       .precision = MixedPrecision::widest,
       .onnx = onnx_concat,
+      .dimensions = along_first_axis,
   };
   return op;
 }
@@ -156,6 +158,7 @@ const Op& split_op() {
       .gradient = gradient_split,
       .kernels = {for_any_dtype({"reference", any, prepare_split, run<false>})},
       .onnx = onnx_split,
+      .dimensions = along_first_axis,
   };
   return op;
 }

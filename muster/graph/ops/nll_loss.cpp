@@ -1,6 +1,7 @@
 #include "muster/graph/ops/labels.h"
 #include "muster/graph/ops/rules.h"
 #include "muster/graph/ops/training.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -80,6 +81,7 @@ const Op& nll_loss_op() {
       .gradient = gradient,
       .kernels = label_kernels<Forward, 2>(),
       .precision = MixedPrecision::full,
+      .dimensions = loss_dimensions,
   };
   return op;
 }
@@ -96,6 +98,7 @@ const Op& nll_loss_grad_op() {
       .infer = infer_grad,
       .gradient = gradient_of_grad,
       .kernels = label_kernels<Backward, 3>(),
+      .dimensions = loss_grad_dimensions,
   };
   return op;
 }

@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -104,6 +105,7 @@ const Op& one_hot_op() {
       .kernels = {for_any_dtype(reference<std::int32_t>(prepare, run<std::int32_t>)),
                   for_any_dtype(reference<std::int64_t>(prepare, run<std::int64_t>))},
       .onnx = to_onnx,
+      .dimensions = one_hot_dimensions,
   };
   return op;
 }

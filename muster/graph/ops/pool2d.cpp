@@ -4,6 +4,7 @@
 #include "muster/graph/ops/primitive.h"
 #include "muster/graph/ops/rules.h"
 #include "muster/graph/ops/window.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -340,6 +341,7 @@ const Op& max_pool2d_op() {
                   max_kernel<float, std::uint8_t>(), max_kernel<float, std::int32_t>(),
                   max_kernel<double, std::uint8_t>(), max_kernel<double, std::int32_t>()},
       .onnx = onnx_max,
+      .dimensions = pool_dimensions,
   };
   return op;
 }
@@ -359,6 +361,7 @@ const Op& max_pool2d_grad_op() {
                   primitive_kernel<make_max_grad>(), max_grad_kernel<float, std::uint8_t>(),
                   max_grad_kernel<float, std::int32_t>(), max_grad_kernel<double, std::uint8_t>(),
                   max_grad_kernel<double, std::int32_t>()},
+      .dimensions = pool_dimensions,
   };
   return op;
 }
@@ -376,6 +379,7 @@ const Op& avg_pool2d_op() {
                   reference<float>(prepare<size_of>, run_avg<float, kernels::avg_pool2d<float>>),
                   reference<double>(prepare<size_of>, run_avg<double, kernels::avg_pool2d<double>>)},
       .onnx = onnx_avg,
+      .dimensions = pool_dimensions,
   };
   return op;
 }
@@ -394,6 +398,7 @@ const Op& avg_pool2d_grad_op() {
                   reference<float>(prepare_grad<size_of>, run_avg<float, kernels::avg_pool2d_grad<float>>),
                   reference<double>(prepare_grad<size_of>,
                                     run_avg<double, kernels::avg_pool2d_grad<double>>)},
+      .dimensions = pool_dimensions,
   };
   return op;
 }
@@ -412,6 +417,7 @@ const Op& adaptive_avg_pool2d_op() {
            reference<float>(prepare<adaptive_size>, run_avg<float, kernels::adaptive_avg_pool2d<float>>),
            reference<double>(prepare<adaptive_size>, run_avg<double, kernels::adaptive_avg_pool2d<double>>)},
       .onnx = onnx_adaptive_avg,
+      .dimensions = pool_dimensions,
   };
   return op;
 }
@@ -429,6 +435,7 @@ const Op& adaptive_avg_pool2d_grad_op() {
                                    run_avg<float, kernels::adaptive_avg_pool2d_grad<float>>),
                   reference<double>(prepare_grad<adaptive_size>,
                                     run_avg<double, kernels::adaptive_avg_pool2d_grad<double>>)},
+      .dimensions = pool_dimensions,
   };
   return op;
 }

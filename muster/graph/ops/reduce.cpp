@@ -284,7 +284,8 @@ Op arg_row(std::string_view documentation) {
           .kernels = {reference<bool>(prepare_arg_truth, run_arg_truth<greatest>),
                       taking(arithmetic, {"reference", any_signature, prepare_arg, run_arg<greatest>})},
           .schema = {.inputs = {"x"}, .attributes = {{.name = "axis", .otherwise = std::int64_t{-1}}}},
-          .onnx = onnx_arg<greatest>};
+          .onnx = onnx_arg<greatest>,
+          .dimensions = without_axis_dimensions};
 }
 
 std::vector<Op> rows() {

@@ -3,6 +3,7 @@
 
 #include "muster/graph/ops/ops.h"
 #include "muster/graph/ops/rules.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
 namespace muster::graph {
@@ -134,6 +135,7 @@ const Op& rms_norm_op() {
                  .mindspore = {{"rms_norm"}},
                  .primitives = {{"RmsNorm", {"epsilon"}}}},
       .onnx = to_onnx,
+      .dimensions = rms_norm_dimensions,
   };
   return op;
 }

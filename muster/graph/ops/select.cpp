@@ -122,6 +122,7 @@ const Op& clip_op() {
                                 {.name = "max", .otherwise = 0.0, .optional = true}},
                  .methods = {{"clip"}}},
       .onnx = onnx_clip,
+      .dimensions = elementwise,
   };
   return op;
 }

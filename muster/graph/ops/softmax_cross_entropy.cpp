@@ -1,5 +1,6 @@
 #include "muster/graph/ops/labels.h"
 #include "muster/graph/ops/rules.h"
+#include "muster/graph/sharding/dimensions.h"
 
 namespace muster::graph {
 namespace {
@@ -98,6 +99,7 @@ const Op& softmax_cross_entropy_op() {
       .gradient = gradient,
       .kernels = label_kernels<Forward, 2>(),
       .precision = MixedPrecision::full,
+      .dimensions = loss_dimensions,
   };
   return op;
 }
@@ -114,6 +116,7 @@ const Op& softmax_cross_entropy_grad_op() {
       .infer = infer_grad,
       .gradient = gradient_of_grad,
       .kernels = label_kernels<Backward, 3>(),
+      .dimensions = loss_grad_dimensions,
   };
   return op;
 }

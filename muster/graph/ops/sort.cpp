@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/parallel.h"
 #include "muster/tensor/tensor.h"
 
@@ -209,7 +210,8 @@ std::vector<Op> rows() {
                                  {.name = "descending", .otherwise = false}},
                   .results = 2,
                   .mindspore = {{"sort", {"input_x:x", "axis", "descending"}}},
-                  .primitives = {{"Sort", {"axis", "descending"}}}}},
+                  .primitives = {{"Sort", {"axis", "descending"}}}},
+       .dimensions = along_axis},
       {.name = "searchsorted",
        .documentation =
            "For each value the number of elements of its sorted row (the last axis) that are less, or with "

@@ -1,4 +1,5 @@
 #include "muster/graph/ops/ops.h"
+#include "muster/graph/sharding/dimensions.h"
 
 namespace muster::graph {
 namespace {
@@ -22,6 +23,7 @@ const Op& stop_gradient_op() {
       .sharing = Sharing::view,
       .schema = {.inputs = {"value"}, .mindspore = {{"stop_gradient"}}},
       .onnx = onnx_as<"Identity">,
+      .dimensions = elementwise,
   };
   return op;
 }

@@ -58,10 +58,30 @@ void DimensionMap::keep_whole(std::size_t first, std::size_t last) {
 
 void elementwise(DimensionMap& map) { map.align(); }
 
-void along_axis(DimensionMap& map) {
+namespace {
+
+void keep_lines(DimensionMap& map, std::int64_t otherwise) {
   map.align();
-  const std::size_t axis = axis_of(map, "axis", -1);
+  const std::size_t axis = axis_of(map, "axis", otherwise);
   map.keep_whole(axis, axis + 1);
+}
+
+}  // namespace
+
+void along_axis(DimensionMap& map) { keep_lines(map, -1); }
+void along_first_axis(DimensionMap& map) { keep_lines(map, 0); }
+
+void along_first_axis_of_shape(DimensionMap& map) {
+  keep_lines(map, 0);
+  map.shape = "shape";
+}
+
+void without_axis_dimensions(DimensionMap& map) {
+  const std::size_t axis = axis_of(map, "axis", -1);
+  Labels kept = map.of_inputs[0] = numbered(map.inputs[0].shape.rank());
+  map.of_inputs[0][axis] = whole;
+  kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(axis));
+  for (Labels& labels : map.of_outputs) labels = kept;
 }
 
 void matmul_dimensions(DimensionMap& map) {
@@ -153,14 +173,18 @@ void transpose_dimensions(DimensionMap& map) {
 
 namespace {
 
-// Of a table (rows first), the indices into it and the rows that they name.
+// Of a table, the indices along one axis of it, and the rows that they name: those have the axes of the
+// indices, behind the leading ones that both share, in the place of the table's axis.
 void label_rows(const Attributes& attributes, Labels& table, Labels& indices, Labels& rows) {
-  if (attributes.get("batch_dims", std::int64_t{0}) != 0 || attributes.get("axis", std::int64_t{0}) != 0)
-    return;
-  for (std::size_t dim = 0; dim < rows.size(); ++dim) rows[dim] = static_cast<int>(dim);
-  for (std::size_t dim = 0; dim < indices.size(); ++dim) indices[dim] = static_cast<int>(dim);
-  for (std::size_t dim = 1; dim < table.size(); ++dim)
-    table[dim] = static_cast<int>(indices.size() + dim - 1);
+  const auto shared = static_cast<std::size_t>(attributes.get("batch_dims", std::int64_t{0}));
+  const std::int64_t given = attributes.get("axis", std::int64_t{0});
+  const auto axis =
+      static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(table.size()) : given);
+  rows = numbered(rows.size());
+  for (std::size_t dim = 0; dim < table.size(); ++dim)
+    if (dim != axis) table[dim] = static_cast<int>(dim < axis ? dim : dim - 1 + indices.size() - shared);
+  for (std::size_t dim = 0; dim < indices.size(); ++dim)
+    indices[dim] = static_cast<int>(dim < shared ? dim : axis + dim - shared);
 }
 
 }  // namespace
@@ -206,6 +230,49 @@ void norm_grad_dimensions(DimensionMap& map) {
   map.of_inputs[2].assign(map.inputs[2].shape.rank(), whole);
   for (std::size_t i = 1; i < map.of_outputs.size(); ++i)
     map.of_outputs[i].assign(map.outputs[i].shape.rank(), whole);
+}
+
+// x and gamma to y and the roots, which have size 1 where gamma's axes are.
+void rms_norm_dimensions(DimensionMap& map) {
+  const std::size_t rows = map.inputs[0].shape.rank() - map.inputs[1].shape.rank();
+  for (Labels* labels : {&map.of_inputs[0], &map.of_outputs[0], &map.of_outputs[1]})
+    for (std::size_t dim = 0; dim < rows; ++dim) (*labels)[dim] = static_cast<int>(dim);
+}
+
+namespace {
+
+// `part` lies in `all` along each axis; where it is all of it, both have a label.
+void label_full(DimensionMap& map, const Shape& part, const Shape& all) {
+  using Sizes = std::vector<std::int64_t>;
+  const Sizes strides = map.attributes.get("strides", Sizes{});
+  for (std::size_t dim = 0; dim < all.rank(); ++dim)
+    if (part[dim] == all[dim] && (strides.empty() || strides[dim] == 1))
+      map.of_inputs[0][dim] = map.of_outputs[0][dim] = static_cast<int>(dim);
+}
+
+}  // namespace
+
+void slice_dimensions(DimensionMap& map) {
+  label_full(map, map.outputs[0].shape, map.inputs[0].shape);
+  map.shape = "size";
+}
+
+void pad_dimensions(DimensionMap& map) {
+  label_full(map, map.inputs[0].shape, map.outputs[0].shape);
+  map.shape = "shape";
+}
+
+void one_hot_dimensions(DimensionMap& map) {
+  const std::int64_t given = map.attributes.get("axis", std::int64_t{-1});
+  Labels labels = map.of_inputs[0] = numbered(map.inputs[0].shape.rank());
+  labels.insert(given < 0 ? labels.end() : labels.begin() + given, whole);
+  map.of_outputs[0] = std::move(labels);
+}
+
+void dropout_dimensions(DimensionMap& map) {
+  map.align();
+  map.keep_whole(1, map.inputs[0].shape.rank());
+  map.part = "part";
 }
 
 }  // namespace muster::graph

@@ -27,7 +27,9 @@ class DimensionMap {
   std::vector<Labels> of_inputs;   // nothing has a label at first
   std::vector<Labels> of_outputs;  // likewise
   Reduction joins = Reduction::sum;
-  std::string_view shape = {};  // the attribute that is the shape of output 0; empty: none is
+  std::vector<std::size_t> copies = {};  // outputs that are no sums, though they lack labels
+  std::string_view shape = {};           // the attribute that is the shape of output 0; empty: none is
+  std::string_view part = {};  // the one that counts equal parts of its dimension 0; empty: none does
 
   // Output 0 has the labels 0, 1, ..., and all tensors are aligned with it at their last dimensions; what
   // repeats has none.
@@ -38,13 +40,16 @@ class DimensionMap {
 
 // The same elements at the same places, where inputs broadcast.
 void elementwise(DimensionMap& map);
-// Along `axis` (the last unless set) each line is whole; all tensors are alike.
+// Along `axis` (the last unless set) each line is whole; tensors are alike at the other axes.
 void along_axis(DimensionMap& map);
-void matmul_dimensions(DimensionMap& map);       // the last two are matrices, those before broadcast
-void reduce_dimensions(DimensionMap& map);       // `axes`, `keep_dims`; a sum
-void reduce_mean_dimensions(DimensionMap& map);  // likewise, a mean
-void reduce_max_dimensions(DimensionMap& map);   // likewise
-void reduce_min_dimensions(DimensionMap& map);   // likewise
+void along_first_axis(DimensionMap& map);           // likewise, the first unless set
+void along_first_axis_of_shape(DimensionMap& map);  // likewise; `shape` is that of output 0
+void without_axis_dimensions(DimensionMap& map);    // likewise as along_axis; outputs lack the axis
+void matmul_dimensions(DimensionMap& map);          // the last two are matrices, those before broadcast
+void reduce_dimensions(DimensionMap& map);          // `axes`, `keep_dims`; a sum
+void reduce_mean_dimensions(DimensionMap& map);     // likewise, a mean
+void reduce_max_dimensions(DimensionMap& map);      // likewise
+void reduce_min_dimensions(DimensionMap& map);      // likewise
 void sum_to_dimensions(DimensionMap& map);
 void broadcast_to_dimensions(DimensionMap& map);
 void reshape_dimensions(DimensionMap& map);
@@ -53,5 +58,21 @@ void gather_dimensions(DimensionMap& map);
 void scatter_add_dimensions(DimensionMap& map);
 void norm_dimensions(DimensionMap& map);  // layer_norm: from `begin_norm_axis` on all is whole
 void norm_grad_dimensions(DimensionMap& map);
+void rms_norm_dimensions(DimensionMap& map);
+void slice_dimensions(DimensionMap& map);  // dimensions that are taken whole
+void pad_dimensions(DimensionMap& map);    // those that stay as they are
+void one_hot_dimensions(DimensionMap& map);
+void dropout_dimensions(DimensionMap& map);  // whole samples, whose numbers decide what stays
+void conv_dimensions(DimensionMap& map);     // samples and channels; images and volumes are whole
+void conv_grad_input_dimensions(DimensionMap& map);
+void conv_grad_weight_dimensions(DimensionMap& map);
+void channel_sum_dimensions(DimensionMap& map);
+void pool_dimensions(DimensionMap& map);
+void batch_norm_dimensions(DimensionMap& map);  // outside of training
+void batch_norm_grad_dimensions(DimensionMap& map);
+void attention_dimensions(DimensionMap& map);  // samples, heads, and queries that see all keys
+void attention_grad_dimensions(DimensionMap& map);
+void loss_dimensions(DimensionMap& map);  // of rows of classes and their labels, but for a mean
+void loss_grad_dimensions(DimensionMap& map);
 
 }  // namespace muster::graph

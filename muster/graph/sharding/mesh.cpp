@@ -6,10 +6,15 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
+#include "muster/graph/ops/ops.h"
 #include "muster/graph/passes/passes.h"
+#include "muster/graph/passes/uses.h"
 #include "muster/graph/sharding/dimensions.h"
+#include "muster/graph/sharding/expansion.h"
+#include "muster/graph/sharding/redistribution.h"
 #include "muster/graph/sharding/updates.h"
 
 namespace muster::graph {
@@ -87,7 +92,7 @@ Result<TensorLayout> layout_in(const Attributes& attributes, const Shape& shape)
                     fmt::format("shard: axes that cut one dimension come in the order of the mesh, {}",
                                 names_of(*layout.mesh)));
       used[axis] = true;
-      layout.dims[dim].push_back(axis);
+      if (layout.mesh->axes()[axis].size > 1) layout.dims[dim].push_back(axis);
     }
     if (shape[dim] % layout.parts(dim) != 0)
       return fail(
@@ -110,36 +115,29 @@ bool is_over_mesh(const Parameter& parameter) {
   return parameter.share() && is_over_mesh(parameter.share()->layout);
 }
 
-// A value of the whole graph as it is here.
-struct Local {
-  ValueId id = 0;
-  TensorLayout layout;
-  Axes partial = {};  // each rank of these axes has a part, which `joins` makes whole
-  Reduction joins = Reduction::sum;
-};
-
 class MeshDivider {
  public:
-  MeshDivider(const Graph& whole, MeshPtr mesh, std::uint32_t rank)
-      : whole_(whole), mesh_(std::move(mesh)), rank_(rank) {
-    made_.name = whole.name;
-    made_.contiguous = whole.contiguous;
-    made_.notes = whole.notes;
+  MeshDivider(Graph whole, MeshPtr mesh, std::uint32_t rank)
+      : whole_(std::move(whole)), mesh_(std::move(mesh)), rank_(rank), between_(made_, mesh_, rank) {
+    made_.name = whole_.name;
+    made_.contiguous = whole_.contiguous;
+    made_.notes = whole_.notes;
   }
 
   Result<Graph> run() {
     take_outside();
-    for (const Node& node : whole_.nodes) MUSTER_TRY_VOID(add(node));
+    roots_ = roots_of(whole_);
+    const std::vector<Node> nodes = std::move(whole_.nodes);
+    for (const Node& node : nodes) MUSTER_TRY_VOID(add(node));
+    write_for_good();
     for (const ValueId id : whole_.outputs) made_.outputs.push_back(as(id, plain(id)));
+    divided_.mesh = to_string(*mesh_);
+    made_.divided = std::make_shared<const DividedOps>(std::move(divided_));
     return std::move(made_);
   }
 
  private:
   // ---- Values ----
-  ValueId value(TensorType type) {
-    made_.values.push_back(std::move(type));
-    return static_cast<ValueId>(made_.values.size() - 1);
-  }
   TensorLayout plain(const Shape& shape) const {
     return {.mesh = mesh_, .dims = std::vector<Axes>(shape.rank())};
   }
@@ -150,7 +148,7 @@ class MeshDivider {
 
   void take_outside() {
     const auto take = [&](ValueId id, TensorLayout layout) {
-      const ValueId here = value(piece(whole_.values[id], layout));
+      const ValueId here = between_.value(piece(whole_.values[id], layout));
       locals_[id] = {.id = here, .layout = std::move(layout)};
       return here;
     };
@@ -161,116 +159,86 @@ class MeshDivider {
                                     parameter);
   }
 
-  // ---- Nodes that are added ----
-  ValueId node(std::string_view op, ValueId from, Attributes attributes, TensorType type) {
-    const ValueId made = value(std::move(type));
-    made_.nodes.push_back(
-        {.op = &required_op(op), .inputs = {from}, .outputs = {made}, .attributes = std::move(attributes)});
-    return made;
-  }
-
-  Attributes call(const Axes& axes) const {
-    const std::vector<std::uint32_t> ranks = mesh_->group_of(rank_, axes);
-    Attributes attributes{{"ranks", static_cast<std::int64_t>(ranks.size())}};
-    if (ranks.size() < mesh_->size()) {
-      std::string name = "mesh";
-      for (const std::uint32_t rank : ranks) name += fmt::format(" {}", rank);
-      attributes.set("group", std::move(name));
-    }
-    return attributes;
-  }
-
-  // What each rank has a part of, as a whole.
-  Local joined(Local local) {
-    if (local.partial.empty()) return local;
-    Axes axes = std::exchange(local.partial, {});
-    std::ranges::sort(axes);
-    Attributes attributes = call(axes);
-    attributes.set("reduction", std::string(to_string(local.joins)));
-    local.id = node("all_reduce", local.id, std::move(attributes), made_.values[local.id]);
-    return local;
-  }
-
-  // Dimension `dim`, cut by `axes` too, without these.
-  Local gathered(Local local, std::size_t dim, const Axes& axes) {
-    const TensorType type = made_.values[local.id];
-    std::int64_t parts = 1;
-    for (const std::size_t axis : axes) parts *= mesh_->axes()[axis].size;
-    Shape joined = type.shape;
-    joined[0] *= parts;
-    local.id = node("all_gather", local.id, call(axes), {type.dtype, joined});
-    local.layout.dims[dim].resize(local.layout.dims[dim].size() - axes.size());
-    if (dim == 0) return local;
-    // (parts, s0, ..., sd, ...) to (s0, ..., parts, sd, ...)
-    std::vector<std::int64_t> apart{parts}, perm, moved;
-    apart.insert(apart.end(), type.shape.begin(), type.shape.end());
-    for (std::size_t i = 1; i <= dim; ++i) perm.push_back(static_cast<std::int64_t>(i));
-    perm.push_back(0);
-    for (std::size_t i = dim + 1; i < apart.size(); ++i) perm.push_back(static_cast<std::int64_t>(i));
-    for (const std::int64_t from : perm) moved.push_back(apart[static_cast<std::size_t>(from)]);
-    Shape whole = type.shape;
-    whole[dim] *= parts;
-    local.id = node("reshape", local.id, {{"shape", apart}}, {type.dtype, Shape(apart)});
-    local.id = node("transpose", local.id, {{"perm", perm}}, {type.dtype, Shape(moved)});
-    local.id = node("reshape", local.id, {{"shape", whole.sizes()}}, {type.dtype, whole});
-    return local;
-  }
-
-  // Cut further, to `layout`, of which it has the outer cuts already.
-  Local cut(Local local, const TensorLayout& layout) {
-    const TensorType type = made_.values[local.id];
-    std::vector<std::int64_t> begin(type.shape.rank(), 0);
-    Shape size = type.shape;
-    for (std::size_t dim = 0; dim < begin.size(); ++dim) {
-      TensorLayout inner{
-          .mesh = mesh_,
-          .dims = {Axes(layout.dims[dim].begin() + static_cast<std::ptrdiff_t>(local.layout.dims[dim].size()),
-                        layout.dims[dim].end())}};
-      size[dim] /= inner.parts(0);
-      begin[dim] = inner.index(0, rank_) * size[dim];
-    }
-    local.layout = layout;
-    if (size == type.shape) return local;
-    local.id = node(
-        "slice", local.id,
-        {{"begin", begin}, {"size", size.sizes()}, {"strides", std::vector<std::int64_t>(begin.size(), 1)}},
-        {type.dtype, size});
-    return local;
-  }
-
-  Local in_layout(Local local, const TensorLayout& layout) {
-    local = joined(std::move(local));
-    for (std::size_t dim = 0; dim < layout.dims.size(); ++dim) {
-      const Axes& have = local.layout.dims[dim];
-      const Axes& want = layout.dims[dim];
-      const auto same = static_cast<std::size_t>(std::ranges::mismatch(have, want).in1 - have.begin());
-      if (same == have.size()) continue;
-      const Axes extra(have.begin() + static_cast<std::ptrdiff_t>(same), have.end());
-      local = gathered(std::move(local), dim, extra);
-    }
-    return cut(std::move(local), layout);
-  }
-
   // The id under which `id` is here in `layout`.
   ValueId as(ValueId id, const TensorLayout& layout) {
     auto& known = in_layouts_[id];
     for (const auto& [dims, here] : known)
       if (dims == layout.dims) return here;
-    Local local = joined(locals_.at(id));
-    locals_.at(id) = local;  // a sum is made once
-    const ValueId here = in_layout(local, layout).id;
+    LocalValue& local = locals_.at(id);
+    local = between_.joined(std::move(local), layout);  // a sum is made once
+    const ValueId here = between_.in_layout(local, layout).id;
     known.emplace_back(layout.dims, here);
     return here;
   }
 
   // ---- Nodes of the graph ----
   Result<> add(const Node& node) {
+    if (std::ranges::any_of(node.inputs, [&](ValueId id) { return waiting_.contains(root_of(id)); }))
+      write_for_good();
     if (node.op == &shard_op()) return reshard(node);
-    if (node.op->has_effect() && !node.op->collective) return write(node);
+    if (has_cut_samples(node)) {
+      MUSTER_TRY(const std::optional<Graph> others, expansion_of(whole_, node));
+      if (others) return add_all(*others, node);
+    }
+    const bool reads_alone = node.op->dimensions != nullptr && !writes_here(node);
+    if (node.op->has_effect() && !node.op->collective && !reads_alone) return write(node);
     if (node.op->dimensions != nullptr && add_divided(node)) return {};
     std::vector<TensorLayout> layouts;
     for (const ValueId id : node.inputs) layouts.push_back(plain(id));
+    if (std::ranges::any_of(node.inputs, [&](ValueId id) { return !locals_.at(id).layout.is_whole(); }))
+      note(*node.op, "");
     return add_with(node, layouts, {}, node.attributes);
+  }
+
+  void note(const Op& op, std::string layouts) {
+    const auto is_alike = [&](const DividedOps::Entry& entry) {
+      return entry.op == op.name && entry.layouts == layouts;
+    };
+    auto found = std::ranges::find_if(divided_.entries, is_alike);
+    if (found == divided_.entries.end())
+      found = divided_.entries.insert(found, {.op = op.name, .layouts = std::move(layouts)});
+    ++found->count;
+  }
+
+  void note(const Op& op, const std::vector<TensorLayout>& given, const std::vector<TensorLayout>& made) {
+    std::string text;
+    for (const TensorLayout& layout : given) text += to_string(layout) + " ";
+    text += "to";
+    for (const TensorLayout& layout : made) text += " " + to_string(layout);
+    note(op, std::move(text));
+  }
+
+  // Whether its first input is cut at samples or channels.
+  bool has_cut_samples(const Node& node) const {
+    if (node.inputs.empty()) return false;
+    const std::vector<Axes>& dims = locals_.at(node.inputs[0]).layout.dims;
+    return dims.size() >= 2 && (!dims[0].empty() || !dims[1].empty());
+  }
+
+  // Outside of training the statistics of a batch_norm are only read.
+  static bool writes_here(const Node& node) {
+    return node.op->has_effect() && (node.op->name != "batch_norm" || node.attributes.get("training", false));
+  }
+
+  // What gives the outputs of `node`.
+  Result<> add_all(const Graph& others, const Node& node) {
+    std::map<ValueId, ValueId> ids;
+    for (std::size_t i = 0; i < others.inputs.size(); ++i) ids[others.inputs[i]] = node.inputs[i];
+    for (const Node& other : others.nodes) {
+      Node here = other;
+      here.placement = node.placement;
+      here.origin = node.origin;
+      for (ValueId& id : here.inputs) id = ids.at(id);
+      for (ValueId& id : here.outputs) {
+        whole_.values.push_back(others.values[id]);
+        ids[id] = static_cast<ValueId>(whole_.values.size() - 1);
+        id = ids.at(id);
+      }
+      MUSTER_TRY_VOID(add(here));
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i)
+      locals_[node.outputs[i]] = locals_.at(ids.at(others.outputs[i]));
+    return {};
   }
 
   Result<> reshard(const Node& node) {
@@ -284,8 +252,63 @@ class MeshDivider {
     return {};
   }
 
+  // ---- Writes ----
+  // What expansions add is no other name of anything.
+  ValueId root_of(ValueId id) const { return id < roots_.size() ? roots_[id] : id; }
+
+  // How the state of an update is divided where the parameter is divided less (Zero).
+  std::optional<TensorLayout> pieces_of_state(const Node& node) const {
+    if (!is_elementwise_update(*node.op)) return std::nullopt;
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+      const TensorLayout& layout = locals_.at(node.inputs[i]).layout;
+      if (node.op->writes(i) && whole_.values[node.inputs[i]].shape == whole_.values[node.inputs[0]].shape &&
+          layout.dims != locals_.at(node.inputs[0]).layout.dims)
+        return layout;
+    }
+    return std::nullopt;
+  }
+
+  // Each rank makes its piece of the update beside what there is; the pieces are gathered, and everything is
+  // written behind all calls, so that a step that fails in one has changed nothing.
+  void update_in_pieces(const Node& node, const TensorLayout& pieces) {
+    const ValueId parameter = node.inputs[0];
+    const TensorLayout own = locals_.at(parameter).layout;
+    Node here = node;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
+      const bool is_alike = whole_.values[id].shape == whole_.values[parameter].shape;
+      here.inputs[i] = as(id, is_alike ? pieces : plain(id));
+      if (!node.op->writes(i)) continue;
+      waiting_.insert(root_of(id));
+      if (i == 0) continue;  // a slice, in memory of its own
+      const ValueId copy = between_.copied(here.inputs[i]);
+      later_.push_back(assignment(here.inputs[i], copy));
+      here.inputs[i] = copy;
+    }
+    here.outputs = {between_.value(piece(whole_.values[parameter], pieces))};
+    made_.nodes.push_back(here);
+    const ValueId gathered = between_.in_layout({.id = here.outputs[0], .layout = pieces}, own).id;
+    later_.push_back(assignment(locals_.at(parameter).id, gathered));
+    locals_[node.outputs[0]] = {.id = later_.back().outputs[0], .layout = own};
+  }
+
+  Node assignment(ValueId to, ValueId from) {
+    return {.op = &required_op("assign"),
+            .inputs = {to, from},
+            .outputs = {between_.value(made_.values[to])},
+            .attributes = {}};
+  }
+
+  void write_for_good() {
+    std::ranges::move(later_, std::back_inserter(made_.nodes));
+    later_.clear();
+    std::erase_if(in_layouts_, [&](const auto& entry) { return waiting_.contains(root_of(entry.first)); });
+    waiting_.clear();
+  }
+
   // Of a parameter: all that looks like it is divided as it is.
   Result<> write(const Node& node) {
+    if (const auto pieces = pieces_of_state(node)) return update_in_pieces(node, *pieces), Result<>{};
     std::vector<TensorLayout> layouts;
     const bool is_elementwise =
         node.op->sharing == Sharing::in_place &&
@@ -322,7 +345,7 @@ class MeshDivider {
       here.inputs.push_back(as(node.inputs[i], layouts[i]));
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       TensorLayout layout = i < made.size() ? std::move(made[i]) : plain(node.outputs[i]);
-      here.outputs.push_back(value(piece(whole_.values[node.outputs[i]], layout)));
+      here.outputs.push_back(between_.value(piece(whole_.values[node.outputs[i]], layout)));
       locals_[node.outputs[i]] = {.id = here.outputs.back(), .layout = std::move(layout)};
     }
     made_.nodes.push_back(std::move(here));
@@ -343,12 +366,16 @@ class MeshDivider {
     for (std::size_t i = 0; i < outputs.size(); ++i) made.push_back(layout_of(map.of_outputs[i], cuts));
     Attributes attributes = node.attributes;
     if (!map.shape.empty()) attributes.set(map.shape, made[0].piece_shape(outputs[0].shape).sizes());
+    if (!map.part.empty())
+      attributes.set(map.part,
+                     attributes.get(map.part, std::int64_t{0}) * made[0].parts(0) + made[0].index(0, rank_));
     if (!gives(node, inputs, given, outputs, made, attributes)) return false;
+    note(*node.op, given, made);
     (void)add_with(node, given, made, attributes);
     for (std::size_t i = 0; i < outputs.size(); ++i)
       for (const auto& [label, axes] : cuts)
-        if (std::ranges::count(map.of_outputs[i], label) == 0) {
-          Local& local = locals_.at(node.outputs[i]);
+        if (std::ranges::count(map.of_outputs[i], label) + std::ranges::count(map.copies, i) == 0) {
+          LocalValue& local = locals_.at(node.outputs[i]);
           local.partial.insert(local.partial.end(), axes.begin(), axes.end());
           local.joins = map.joins;
         }
@@ -408,11 +435,16 @@ class MeshDivider {
     return inferred && *inferred == expected;
   }
 
-  const Graph& whole_;
+  Graph whole_;
   MeshPtr mesh_;
   std::uint32_t rank_;
   Graph made_;
-  std::map<ValueId, Local> locals_;  // by value of the whole graph
+  Redistribution between_;
+  DividedOps divided_;
+  std::vector<ValueId> roots_;            // of the whole graph
+  std::vector<Node> later_;               // writes that wait for all calls
+  std::set<ValueId> waiting_;             // the roots of what they write
+  std::map<ValueId, LocalValue> locals_;  // by value of the whole graph
   std::map<ValueId, std::vector<std::pair<std::vector<Axes>, ValueId>>> in_layouts_;  // likewise
 };
 
@@ -441,7 +473,7 @@ Result<> divide_over_mesh(Graph& graph) {
       rank = static_cast<std::uint32_t>(node.attributes.get("rank", std::int64_t{0}));
     }
   remove_dead(graph);
-  MUSTER_TRY(graph, MeshDivider(graph, std::move(mesh), rank).run());
+  MUSTER_TRY(graph, MeshDivider(std::move(graph), std::move(mesh), rank).run());
   return {};
 }
 
