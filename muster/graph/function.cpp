@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "muster/base/base.h"
@@ -70,6 +71,7 @@ struct Function::Entry {
   std::uint64_t begun = 0;          // next_version() when it was traced
   std::vector<std::size_t> losses;  // which outputs
   bool updates = false;             // parameters
+  std::vector<Trace::BeforeRun> before_runs;
   std::unique_ptr<Plan> plan;
 
   bool has_types(std::span<const Tensor> inputs) const {
@@ -162,6 +164,7 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
   graph.notes.resize(graph.outputs.size());
   for (OutputNote& note : graph.notes) note.everywhere = note.everywhere || everywhere_;
   entry->dependencies = trace->take_dependencies();
+  entry->before_runs = trace->take_before_runs();
   entry->stage_index = stage_index_of(context);
   entry->homes = homes_of(inputs);
   entry->detects_anomalies = detects_anomalies();
@@ -200,6 +203,7 @@ Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, std::
     MUSTER_TRY(entry, trace(inputs, extra, context));
   }
   if (FunctionObserver* const observer = process_state().observer) observer->calling(*this, again);
+  for (const Trace::BeforeRun& hook : entry->before_runs) MUSTER_TRY_VOID(hook(!again && trace_count_ == 1));
   Result<std::vector<Tensor>> made = entry->plan->run(inputs, context);
   if (made)
     for (const std::size_t loss : entry->losses) look_at_loss((*made)[loss], entry->updates);
@@ -221,7 +225,7 @@ Explanation Function::explain() const {
 }
 
 bool Function::runs_inline() const {
-  return op_by_op_ || is_tracing() || is_taping() || (differentiates_ && is_eager());
+  return op_by_op_ || is_tracing() || is_taping() || (differentiates_ && is_eager() && !falls_back());
 }
 
 Values Function::operator()(std::span<const Value> inputs, std::string_view extra,
@@ -232,15 +236,22 @@ Values Function::operator()(std::span<const Value> inputs, std::string_view extr
 
 namespace {
 
-class EagerScope {
+// Code that falls back runs in eager mode, and what is compiled in it in graph mode again.
+class FallbackScope {
  public:
-  EagerScope() : outer_(is_eager()) { set_eager(true); }
-  ~EagerScope() { set_eager(outer_); }
-  EagerScope(const EagerScope&) = delete;
-  EagerScope& operator=(const EagerScope&) = delete;
+  explicit FallbackScope(bool falls_back)
+      : was_eager_(is_eager()), fell_back_(std::exchange(process_state().falls_back, falls_back)) {
+    set_eager(falls_back);
+  }
+  ~FallbackScope() {
+    process_state().falls_back = fell_back_;
+    set_eager(was_eager_);
+  }
+  FallbackScope(const FallbackScope&) = delete;
+  FallbackScope& operator=(const FallbackScope&) = delete;
 
  private:
-  bool outer_;
+  bool was_eager_, fell_back_;
 };
 
 // What the error that is being handled says in its last line, where a Python exception has its message.
@@ -258,7 +269,7 @@ std::string current_message() {
 }  // namespace
 
 Values Function::run_op_by_op(std::span<const Value> inputs) {
-  const EagerScope eager;
+  const FallbackScope op_by_op(true);
   return maker_(inputs).outputs;
 }
 
@@ -281,6 +292,8 @@ Values Function::run_plan(std::span<const Value> inputs, std::string_view extra,
 Values Function::operator()(std::span<const Value> inputs, std::string_view extra) {
   if (op_by_op_ && !is_tracing()) return run_op_by_op(inputs);
   if (runs_inline()) return maker_(inputs).outputs;
+  std::optional<FallbackScope> compiled;
+  if (falls_back()) compiled.emplace(false);
   const RunContext context = default_context();
   const bool may_fall_back = process_state().runs_untraceable && context.stages == nullptr;
   thread_state().looked_at_traced = false;

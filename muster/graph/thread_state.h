@@ -58,6 +58,7 @@ struct ProcessState {
   ContextProvider context_provider = nullptr;
   FunctionObserver* observer = nullptr;
   bool is_eager = false;
+  bool falls_back = false;
   bool runs_untraceable = false;
   bool detects_anomalies = false;
   AnomalyHooks anomaly_hooks;

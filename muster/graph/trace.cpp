@@ -179,6 +179,11 @@ void Trace::watch(const Versioned& object) {
   dependencies_.push_back({token, object.tree_version(), object.description()});
 }
 
+void Trace::before_run(BeforeRun hook) {
+  if (outer_ != nullptr) return outer_->before_run(std::move(hook));
+  before_runs_.push_back(std::move(hook));
+}
+
 Graph Trace::finish(std::span<const Value> outputs, std::vector<OutputRange> contiguous) {
   for (const Value& output : outputs) {
     const Value captured = capture(output);

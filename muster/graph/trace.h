@@ -2,6 +2,7 @@
 // that gradients can be taken afterwards.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -92,12 +93,17 @@ class Trace : public std::enable_shared_from_this<Trace> {
   bool makes(const Value& value, std::size_t first) const;
   std::size_t node_count() const { return graph_.nodes.size(); }
   void watch(const Versioned& object);
+  // Called before each run of what is traced, by the thread that runs it; `is_first`: the function that is
+  // traced has run nothing yet. An error ends the run before its first op.
+  using BeforeRun = std::function<Result<>(bool is_first)>;
+  void before_run(BeforeRun hook);
 
   // Ends the trace.
   Graph finish(std::span<const Value> outputs, std::vector<OutputRange> contiguous = {});
   bool finished() const { return finished_; }
   std::vector<Value> take_borrowed() { return std::move(borrowed_); }
   std::vector<Dependency> take_dependencies() { return std::move(dependencies_); }
+  std::vector<BeforeRun> take_before_runs() { return std::move(before_runs_); }
   std::int64_t next_random_stream() {
     return outer_ != nullptr ? outer_->next_random_stream() : random_streams_++;
   }
@@ -110,6 +116,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
   Graph graph_;
   std::vector<Dependency> dependencies_;
+  std::vector<BeforeRun> before_runs_;
   bool finished_ = false;
   std::int64_t random_streams_ = 0;
   Trace* outer_ = nullptr;
@@ -125,6 +132,9 @@ bool is_eager();
 // Whether a function that looks at the elements of a traced tensor (if, while, float(), asnumpy()) runs op by
 // op from then on, after a warning, instead of being an error. Off by default. Set before computing.
 void set_runs_untraceable(bool runs);
+// Whether such code runs now: op by op, but for functions of value_and_grad and optimizers in it, which are
+// compiled each for itself.
+bool falls_back();
 // Whether what ops of this thread give counts as constant: no gradient passes. Gives what it was before.
 bool set_without_gradient(bool without);
 // For code that a trace meets and that only runs op by op, before it throws.

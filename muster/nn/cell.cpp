@@ -16,8 +16,13 @@ Values Cell::call(std::span<const Value> inputs) {
     return constructed(inputs);
   }
   if (is_paused()) return {};
-  if (graph::runs_op_by_op()) return constructed(inputs);
+  if (runs_op_by_op()) return constructed(inputs);
   return outside_function()(inputs);
+}
+
+bool Cell::runs_op_by_op() const {
+  const bool is_compiled = graph::falls_back() && !graph::is_taping() && is_compiled_alone();
+  return graph::runs_op_by_op() && !is_compiled;
 }
 
 graph::Function& Cell::outside_function() {

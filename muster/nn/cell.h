@@ -167,6 +167,10 @@ class Cell : public graph::Versioned {
 
   // Whether calls compute nothing just now: see pause_updates().
   virtual bool is_paused() const { return false; }
+  // Whether a call outside of a trace runs its code now.
+  bool runs_op_by_op() const;
+  // Whether it is compiled for itself where code around it cannot be (graph::falls_back).
+  virtual bool is_compiled_alone() const { return false; }
 
   bool training() const { return training_; }
   // This cell and all below.

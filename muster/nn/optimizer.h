@@ -147,6 +147,7 @@ class Optimizer : public Cell {
   // Checks, prepares each gradient, calls update() for each parameter, counts the step.
   Values construct(std::span<const Value> gradients) override;
   bool is_paused() const override;
+  bool is_compiled_alone() const override { return true; }
 
  protected:
   // One parameter's part of a step. `weight_decay` and `loss_scale` are still to be applied to the gradient.

@@ -27,18 +27,6 @@ Values split_samples(const Value& batch, std::int64_t parts) {
   return ops::split_by(batch, rows / parts);
 }
 
-// Those of parameters that live on parameter servers are added up there.
-void reduce_own(const std::vector<ParameterPtr>& parameters, Reduction reduction, const Buckets& buckets,
-                Values& gradients) {
-  Values own;
-  for (std::size_t i = 0; i < gradients.size(); ++i)
-    if (!graph::served_number(*parameters[i])) own.push_back(gradients[i]);
-  if (own.empty()) return;
-  const Values reduced = reduce_gradients(own, reduction, buckets);
-  for (std::size_t i = 0, next = 0; i < gradients.size(); ++i)
-    if (!graph::served_number(*parameters[i])) gradients[i] = reduced[next++];
-}
-
 }  // namespace
 
 Values outputs_and_label(Cell& network, std::span<const Value> inputs, bool add_cast_fp32) {
@@ -122,6 +110,18 @@ Values reduce_gradients(std::span<const Value> gradients, Reduction reduction, c
   return reduced;
 }
 
+Values reduce_gradients_of(const std::vector<ParameterPtr>& parameters, std::span<const Value> gradients,
+                           Reduction reduction, const Buckets& buckets) {
+  Values own, made(gradients.begin(), gradients.end());
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (!graph::served_number(*parameters[i])) own.push_back(gradients[i]);
+  if (own.empty()) return made;
+  const Values reduced = reduce_gradients(own, reduction, buckets);
+  for (std::size_t i = 0, next = 0; i < gradients.size(); ++i)
+    if (!graph::served_number(*parameters[i])) made[i] = reduced[next++];
+  return made;
+}
+
 TrainOneStepCell::TrainOneStepCell(CellPtr network, std::shared_ptr<Optimizer> optimizer,
                                    TrainOneStepOptions options)
     : Cell("TrainOneStepCell"),
@@ -199,7 +199,8 @@ Values TrainOneStepCell::construct(std::span<const Value> inputs) {
       trace ? trace->gradient({&scaled, 1}, wanted) : tape.gradient({&scaled, 1}, wanted);
   Values gradients(made.begin(), made.end());
   if (options_.reduction)
-    reduce_own(optimizer_->updated_parameters(), *options_.reduction, options_.buckets, gradients);
+    gradients = reduce_gradients_of(optimizer_->updated_parameters(), gradients, *options_.reduction,
+                                    options_.buckets);
   optimizer_->call(gradients);
   Values results = options_.has_aux ? outputs : Values{outputs[0]};
   if (options_.return_grad) results.insert(results.end(), gradients.begin(), gradients.end());

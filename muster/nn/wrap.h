@@ -63,6 +63,10 @@ enum class ElementOrder { of_kernels, of_tensors };
 Values reduce_gradients(std::span<const Value> gradients, Reduction reduction, const Buckets& buckets,
                         ElementOrder order = ElementOrder::of_kernels);
 
+// Those of parameters that live on parameter servers stay as they are: they are added up there.
+Values reduce_gradients_of(const std::vector<ParameterPtr>& parameters, std::span<const Value> gradients,
+                           Reduction reduction, const Buckets& buckets);
+
 struct TrainOneStepOptions {
   double sens = 1.0;  // gradients are of loss * sens; not 0
   bool return_grad = false;

@@ -69,7 +69,9 @@ Result<> Model::Training::open(TrainingLoop&) {
   MUSTER_TRY_VOID(check_options());
   MUSTER_TRY_VOID(model_.check_equal_division(*model_.train_network_));
   // Before anything is restored: a point holds this worker's pieces.
-  if (model_.one_step_ != nullptr) MUSTER_TRY_VOID(divide_optimizer(*model_.one_step_->optimizer()));
+  for (const auto& [path, cell] : model_.train_network_->descendants())
+    if (const auto* optimizer = dynamic_cast<const nn::Optimizer*>(cell.get()))
+      MUSTER_TRY_VOID(divide_optimizer(*optimizer));
   return count_steps();
 }
 

@@ -46,6 +46,29 @@ Result<std::unique_ptr<graph::Plan>> plan_for(const std::vector<graph::TensorTyp
   return graph::Plan::compile(graph, {.threads = threads()});
 }
 
+// A collective call. Who has different settings gets different results.
+Result<> compare_workers(const std::vector<graph::ParameterPtr>& parameters, Communicator& group,
+                         bool is_divided) {
+  const cluster::Traits traits = {{"seed", fmt::format("{}", seed())}};
+  if (!is_divided)
+    MUSTER_TRY_VOID(compare_traits(traits, Session::current()->membership().is_strict(), group));
+  std::vector<NamedTensor> values;
+  for (const graph::ParameterPtr& parameter : parameters)
+    if (parameter->absence() == nullptr && !parameter->share())
+      values.push_back({parameter->name(), parameter->materialize(seed())});
+  return check_agreement(values, group);
+}
+
+// Whether there is one gradient of the batch: alone, in one copy of a placed network, over a mesh.
+bool has_whole_batch(const PipelineLayout& now) {
+  return Session::current()->membership().world_size() == 1 || (now.divides() && now.replicas == 1) ||
+         context().shares_batch;
+}
+
+std::optional<std::uint32_t> divided_stages(const PipelineLayout& now) {
+  return now.divides() ? std::optional(now.stages) : std::nullopt;
+}
+
 }  // namespace
 
 // The plan, and what it was made for.
@@ -77,7 +100,12 @@ bool DistributedReducer::is_reduced(std::size_t index, const Tensor& gradient) c
   return gradient.absence() == nullptr && !graph::served_number(*parameters_[index]);
 }
 
-Result<> DistributedReducer::check_gradients(std::span<const Tensor> gradients) const {
+Reduction DistributedReducer::reduction() const {
+  return mean_.value_or(context().gradients_mean) ? Reduction::mean : Reduction::sum;
+}
+
+template <class Gradient>
+Result<> DistributedReducer::check_gradients(std::span<const Gradient> gradients) const {
   if (gradients.size() != parameters_.size())
     return fail(Code::invalid_argument,
                 fmt::format("the reducer was made for {} parameters but got {} gradients", parameters_.size(),
@@ -93,21 +121,9 @@ Result<> DistributedReducer::check_gradients(std::span<const Tensor> gradients) 
   return {};
 }
 
-Result<> DistributedReducer::check_equal_parameters(Communicator& group) {
-  std::vector<NamedTensor> values;
-  for (const auto& parameter : parameters_)
-    if (parameter->absence() == nullptr && !parameter->share())
-      values.push_back({parameter->name(), parameter->materialize(seed())});
-  return check_agreement(values, group);
-}
-
-// Who has different settings gets different results.
 Result<> DistributedReducer::check_equal_workers(Communicator& group, bool is_divided) {
   if (std::exchange(checked_, true)) return {};
-  const cluster::Traits traits = {{"seed", fmt::format("{}", seed())}};
-  if (!is_divided)
-    MUSTER_TRY_VOID(compare_traits(traits, Session::current()->membership().is_strict(), group));
-  MUSTER_TRY_VOID(check_equal_parameters(group));
+  MUSTER_TRY_VOID(compare_workers(parameters_, group, is_divided));
   if (RecoveringCall* const call = RecoveringCall::current(); call != nullptr && !is_divided)
     call->note_equal_parameters();
   return {};
@@ -120,11 +136,11 @@ void DistributedReducer::forget_other_epochs(std::uint64_t epoch) {
 }
 
 Result<DistributedReducer::Compiled*> DistributedReducer::compiled(std::span<const Tensor> gradients) {
-  const Reduction reduction = mean_.value_or(context().gradients_mean) ? Reduction::mean : Reduction::sum;
-  if (compiled_ != nullptr && compiled_->serves(gradients, reduction)) return compiled_.get();
+  const Reduction wanted = reduction();
+  if (compiled_ != nullptr && compiled_->serves(gradients, wanted)) return compiled_.get();
   std::vector<graph::TensorType> types = types_of(gradients);
-  MUSTER_TRY(auto plan, plan_for(types, reduction));
-  compiled_.reset(new Compiled{.types = std::move(types), .reduction = reduction, .plan = std::move(plan)});
+  MUSTER_TRY(auto plan, plan_for(types, wanted));
+  compiled_.reset(new Compiled{.types = std::move(types), .reduction = wanted, .plan = std::move(plan)});
   return compiled_.get();
 }
 
@@ -135,8 +151,7 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   if (session == nullptr) return reduced;
   Membership& membership = session->membership();
   MUSTER_TRY(const PipelineLayout now, pipeline_layout());
-  const bool alone = membership.world_size() == 1 || (now.divides() && now.replicas == 1);
-  if (alone || gradients.empty()) {
+  if (has_whole_batch(now) || gradients.empty()) {
     membership.report_step(++steps_);
     return reduced;
   }
@@ -149,7 +164,6 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     return reduced;
   }
   std::vector<Tensor> done;
-  const auto stages = now.divides() ? std::optional(now.stages) : std::nullopt;
   // It may be made again, in the next epoch.
   const Collectives::GroupCall work = [&](Communicator& group) -> Result<> {
     forget_other_epochs(membership.epoch());
@@ -158,8 +172,9 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     MUSTER_TRY(done, made->run(here, group));
     return {};
   };
-  MUSTER_TRY_VOID(call_in_body(
-      [&] { return session->recovery().explicit_collective("the reduction of gradients", stages, work); }));
+  MUSTER_TRY_VOID(call_in_body([&] {
+    return session->recovery().explicit_collective("the reduction of gradients", divided_stages(now), work);
+  }));
   if (step_is_aborted()) return reduced;
   auto next = done.begin();
   for (std::size_t i = 0; i < reduced.size(); ++i) {
@@ -170,6 +185,25 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   }
   membership.report_step(++steps_);
   return reduced;
+}
+
+Result<graph::Values> DistributedReducer::trace(std::span<const graph::Value> gradients) {
+  MUSTER_TRY_VOID(check_gradients(gradients));
+  Session* const session = Session::current();
+  if (session == nullptr) return graph::Values(gradients.begin(), gradients.end());
+  MUSTER_TRY(const PipelineLayout now, pipeline_layout());
+  if (has_whole_batch(now) || gradients.empty()) return graph::Values(gradients.begin(), gradients.end());
+  // Not by `this`, which the plan may outlive.
+  graph::Trace::current()->before_run(
+      [parameters = parameters_, now, steps = std::uint64_t{0}](bool is_first) mutable -> Result<> {
+        Session& here = *Session::current();
+        here.membership().report_step(steps++);
+        if (!is_first || here.membership().recovers()) return {};
+        return here.recovery().explicit_collective(
+            "the comparison of parameters", divided_stages(now),
+            [&](Communicator& group) { return compare_workers(parameters, group, now.divides()); });
+      });
+  return nn::reduce_gradients_of(parameters_, gradients, reduction(), context().buckets);
 }
 
 }  // namespace muster::train

@@ -25,17 +25,23 @@ class DistributedReducer {
 
   // One gradient for each parameter; the answer has the same shapes and new buffers. A collective call: every
   // worker makes it at the same place. The first call of an epoch proves that all workers hold equal
-  // parameters, and fails where they do not. In a process without a cluster, or a cluster of one, the
-  // gradients come back as they are. In a divided job those that another worker has come back as they are,
-  // and the others are reduced over the copies of the network.
+  // parameters, and fails where they do not. In a process without a cluster, in a cluster of one, and over a
+  // mesh, whose workers compute one batch together, the gradients come back as they are. In a divided job
+  // those that another worker has come back as they are, and the others are reduced over the copies of the
+  // network.
   Result<std::vector<Tensor>> reduce(std::span<const Tensor> gradients);
+  // The same as a part of the trace in progress, whose plan reduces while other gradients are still computed,
+  // in the buckets of the context. Workers are compared before its first run; in a job that recovers the
+  // scheduler compares them alone, since a new process makes that run while the others are in later ones.
+  Result<graph::Values> trace(std::span<const graph::Value> gradients);
 
  private:
   struct Compiled;
-  Result<> check_gradients(std::span<const Tensor> gradients) const;
+  template <class Gradient>
+  Result<> check_gradients(std::span<const Gradient> gradients) const;
   bool is_reduced(std::size_t index, const Tensor& gradient) const;
+  Reduction reduction() const;
   Result<> check_equal_workers(Communicator& group, bool is_divided);
-  Result<> check_equal_parameters(Communicator& group);
   // What of an earlier epoch is of no use: who shares memory with whom, and who has proved to be equal.
   void forget_other_epochs(std::uint64_t epoch);
   Result<Compiled*> compiled(std::span<const Tensor> gradients);

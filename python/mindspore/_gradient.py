@@ -18,25 +18,35 @@ def _over_workers(both, grad_position, weights):
     semi_auto_parallel has said so: each worker computes with its rows."""
     if weights is None:
         return both
-    reducer = None
+    is_one = isinstance(weights, muster.Parameter)
+    reducer = Reducer([weights] if is_one else list(weights), is_of_script=False)
 
     def reduced(*args, **kwargs):
-        nonlocal reducer
         results, found = both(*args, **kwargs)
-        from mindspore.parallel import _utils
-
-        if not _utils._reduces_by_itself():
-            return results, found
-        if reducer is None:
-            given = [weights] if isinstance(weights, muster.Parameter) else list(weights)
-            reducer = muster.nn.DistributedGradReducer(given)
         of_weights = found if grad_position is None else found[1]
-        is_one = isinstance(weights, muster.Parameter)
-        of_weights = reducer((of_weights,) if is_one else of_weights)
-        of_weights = of_weights[0] if is_one else of_weights
+        of_weights = reducer((of_weights,))[0] if is_one else reducer(of_weights)
         return results, of_weights if grad_position is None else (found[0], of_weights)
 
     return reduced
+
+
+class Reducer:
+    """Gradients reduced over the workers: in the place of a script's own reducer where gradients are not
+    those of the whole batch by themselves, or, with `is_of_script` False, where they are to be; else they
+    stay as they are. Asked at each call, since AutoParallel is often made behind the cells that it is for."""
+
+    def __init__(self, parameters, is_of_script=True):
+        self._parameters, self._is_of_script = parameters, is_of_script
+        self._reducer = None
+
+    def __call__(self, gradients):
+        from mindspore.parallel import _utils
+
+        if _utils._get_device_num() == 1 or _utils._reduces_by_itself() == self._is_of_script:
+            return gradients
+        if self._reducer is None:
+            self._reducer = muster.nn.DistributedGradReducer(self._parameters)
+        return self._reducer(gradients)
 
 
 def _named(both, grad_position, weights):
@@ -95,7 +105,7 @@ def _with_zeros(fn, positions, weights=None, has_aux=False):
 
 def grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False):
     """The gradients of value_and_grad alone; with `has_aux`, (gradients, results behind the loss)."""
-    both = _with_zeros(fn, grad_position, weights, has_aux)
+    both = _over_workers(_with_zeros(fn, grad_position, weights, has_aux), grad_position, weights)
     if return_ids:
         both = _named(both, grad_position, weights)
 
@@ -255,9 +265,9 @@ class GradOperation:
         def weighed(*args):
             return _sum_of_products(fn(*args[:-1]), args[-1])
 
-        return _with_zeros(
-            weighed if self.sens_param else fn, positions, weights if self.get_by_list else None
-        )
+        weights = weights if self.get_by_list else None
+        both = _with_zeros(weighed if self.sens_param else fn, positions, weights)
+        return _over_workers(both, positions, weights)
 
 
 def _weights_of(fn):

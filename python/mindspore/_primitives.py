@@ -39,11 +39,9 @@ def _plain(name, *args, **kwargs):
 
 
 def _grad_reducer(cell, given):
-    from mindspore import nn
+    from mindspore import _gradient
 
-    if muster._core._context()["world_size"] == 1:
-        return lambda gradients: gradients
-    return nn.DistributedGradReducer(cell.optimizer.parameters)
+    return _gradient.Reducer(cell.optimizer.parameters)
 
 
 _LOSS = {

@@ -1,7 +1,7 @@
 """Training steps whose gradients are computed of a scaled loss, and what scales it."""
 
 import muster
-from mindspore._gradient import GradOperation
+from mindspore._gradient import GradOperation, Reducer
 from mindspore.ops.composite import HyperMap
 from muster import ops
 
@@ -78,10 +78,6 @@ def update_where(optimizer, gradients, updates) -> None:
         ops.assign(parameter, ops.select(updates, parameter, value))
 
 
-def _as_they_are(gradients):
-    return gradients
-
-
 class TrainOneStepWithLossScaleCell(muster.nn.TrainOneStepCell):
     """A training step of `network`, which gives a loss; gives (loss, overflow, loss scale).
 
@@ -96,9 +92,8 @@ class TrainOneStepWithLossScaleCell(muster.nn.TrainOneStepCell):
         self.hyper_map = HyperMap()
         self.loss_scaling_manager = None
         self.reducer_flag = muster._core._context()["world_size"] > 1
-        self.grad_reducer = (
-            muster.nn.DistributedGradReducer(self.weights) if self.reducer_flag else _as_they_are
-        )
+        self.grad_reducer = Reducer(self.weights)  # behind self.grad, which reduces where AutoParallel does
+        self._own_reducer = Reducer(self.weights, is_of_script=False)
         if isinstance(scale_sense, muster.Cell):
             self.loss_scaling_manager = scale_sense
             self.scale_sense = _scalar(scale_sense.get_loss_scale(), muster.float32, "scale_sense")
@@ -135,6 +130,7 @@ class TrainOneStepWithLossScaleCell(muster.nn.TrainOneStepCell):
             return ops.reduce_sum(ops.mul(loss, ops.cast(scale, loss.dtype))), loss
 
         (_, loss), gradients = muster.value_and_grad(scaled, None, self.weights, has_aux=True)(*inputs)
+        gradients = self._own_reducer(gradients)
         return loss, tuple(_unscaled(scale, gradient) for gradient in gradients)
 
     def _update_unless(self, overflow, gradients) -> None:

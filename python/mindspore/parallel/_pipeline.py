@@ -103,11 +103,11 @@ class PipelineGradReducer(muster.Cell):
 
     def __init__(self, parameters, scale_sense=1.0, opt_shard=None):
         super().__init__(auto_prefix=False)
-        from mindspore import nn
+        from mindspore import _gradient
 
         self.scale_sense = scale_sense
         is_shared = muster._core._context()["parallel_mode"] == "data_parallel"
-        self.grad_reducer = nn.DistributedGradReducer(list(parameters)) if is_shared else None
+        self.grad_reducer = _gradient.Reducer(list(parameters)) if is_shared else None
 
     def construct(self, grads):
         """The gradients, in their order."""

@@ -92,7 +92,7 @@ nb::object call_python_cell(nb::handle self, Cell& cell, const nb::args& positio
     graph::watch(cell);
     return call_construct(self, cell, positional, keywords);
   }
-  if (graph::runs_op_by_op()) return call_construct(self, cell, positional, keywords);
+  if (cell.runs_op_by_op()) return call_construct(self, cell, positional, keywords);
   auto* part = dynamic_cast<PythonPart*>(&cell);
   MUSTER_CHECK(part != nullptr, "a Python subclass of a cell has no trampoline");
   return outside_function(self, cell, *part).call(Arguments(positional, keywords)).result;

@@ -102,13 +102,16 @@ void leave_interrupted() {
 }
 
 nb::tuple reduced(train::DistributedReducer& reducer, nb::handle gradients) {
-  std::vector<Tensor> tensors;
+  graph::Values values;
   for (const nb::handle gradient : nb::iter(gradients)) {
     if (!is_value(gradient)) throw nb::type_error("the reducer takes one gradient tensor for each parameter");
-    const auto& value = nb::cast<const graph::Value&>(gradient);
+    values.push_back(nb::cast<const graph::Value&>(gradient));
+  }
+  if (graph::is_tracing()) return tuple_of(unwrap(reducer.trace(values)), &tensor_result);
+  std::vector<Tensor> tensors;
+  for (const graph::Value& value : values)
     // What another worker has stays what it is.
     tensors.push_back(value.is_concrete() ? value.tensor() : elements_of(value));
-  }
   Result<std::vector<Tensor>> answer;
   {
     const nb::gil_scoped_release unlocked;
