@@ -58,7 +58,10 @@ Result<> set_buckets(const nn::Buckets& buckets) {
   return {};
 }
 
-void set_shares_batch(bool shares) { change(chosen().shares_batch, shares); }
+void set_shares_batch(bool shares, const std::string& mesh) {
+  change(chosen().shares_batch, shares);
+  change(chosen().mesh, mesh);
+}
 
 Result<> set_zero(const Zero& zero) {
   if (zero.level < 0 || zero.level > 3 || zero.threshold_bytes < 0)
@@ -76,7 +79,7 @@ void reset_parallel_context() {
   set_gradients_mean(defaults.gradients_mean);
   change(chosen().buckets, defaults.buckets);
   change(chosen().zero, defaults.zero);
-  change(chosen().shares_batch, defaults.shares_batch);
+  set_shares_batch(defaults.shares_batch, defaults.mesh);
 }
 
 }  // namespace muster::train

@@ -47,6 +47,28 @@ bool is_over_mesh(const Parameter& parameter) {
   return parameter.share() && graph::is_over_mesh(parameter.share()->layout);
 }
 
+// Over a mesh the state is cut as its parameter is, and further by the axes that do not cut that.
+Result<std::optional<Parameter::Share>> share_over_mesh(const Parameter& parameter, const Zero& zero) {
+  const std::optional<Parameter::Share>& share = parameter.share();
+  if (zero.level == 0 || parameter.shape().rank() == 0 ||
+      static_cast<std::int64_t>(parameter.held_type().size_bytes()) < zero.threshold_bytes)
+    return share;
+  const std::string uncut(parameter.shape().rank() - 1, ';');
+  MUSTER_TRY(graph::TensorLayout layout,
+             graph::layout_in({{"mesh", context().mesh}, {"layout", uncut}}, parameter.shape()));
+  if (share) layout = share->layout;
+  for (std::size_t axis = 0; axis < layout.mesh->axes().size(); ++axis) {
+    const auto cuts = [&](const graph::TensorLayout::Axes& axes) {
+      return std::ranges::count(axes, axis) > 0;
+    };
+    const std::int64_t size = layout.mesh->axes()[axis].size;
+    if (size == 1 || std::ranges::any_of(layout.dims, cuts)) continue;
+    if (parameter.shape()[0] % (layout.parts(0) * size) == 0) layout.dims[0].push_back(axis);
+  }
+  if (layout.is_whole()) return share;
+  return Parameter::Share{.layout = std::move(layout), .rank = rank()};
+}
+
 std::optional<Parameter::Share> share_of(const Parameter& parameter, const Zero& zero,
                                          const PipelineLayout& layout) {
   if (zero.level == 0 || layout.replicas == 1 || !is_divisible(parameter, zero, layout.replicas))
@@ -66,7 +88,8 @@ Result<> divide_optimizer(const nn::Optimizer& optimizer) {
   const Zero& zero = context().zero;
   MUSTER_TRY(const PipelineLayout layout, pipeline_layout());
   const std::vector<graph::ParameterPtr>& updated = optimizer.updated_parameters();
-  const bool divides = (zero.level > 0 && layout.replicas > 1) ||
+  const bool is_mesh = context().shares_batch;
+  const bool divides = (zero.level > 0 && (layout.replicas > 1 || is_mesh)) ||
                        std::ranges::any_of(updated, [](const auto& each) { return is_over_mesh(*each); });
   if (divides && graph::is_eager())
     return fail(
@@ -84,9 +107,10 @@ Result<> divide_optimizer(const nn::Optimizer& optimizer) {
   for (std::size_t i = 0; i < updated.size(); ++i) {
     Parameter& parameter = *updated[i];
     if (parameter.home()) continue;
-    if (is_over_mesh(parameter)) {
-      for (const graph::ParameterPtr& state : optimizer.states_of(i))
-        MUSTER_TRY_VOID(divide(*state, parameter.share()));
+    if (is_mesh || is_over_mesh(parameter)) {
+      if (!is_over_mesh(parameter)) MUSTER_TRY_VOID(divide(parameter, std::nullopt));
+      MUSTER_TRY(const std::optional<Parameter::Share> share, share_over_mesh(parameter, zero));
+      for (const graph::ParameterPtr& state : optimizer.states_of(i)) MUSTER_TRY_VOID(divide(*state, share));
       continue;
     }
     const std::optional<Parameter::Share> share = share_of(parameter, zero, layout);

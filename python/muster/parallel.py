@@ -93,7 +93,7 @@ def mesh(**axes: int) -> None:
         )
     _mesh.clear()
     _mesh.update(axes)
-    _core._set_shares_batch(bool(axes) and workers > 1)
+    _core._set_shares_batch(bool(axes) and workers > 1, _text(axes))
     if workers > 1:
         _make_groups(list(axes.values()), context["rank"])
 

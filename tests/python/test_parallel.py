@@ -352,6 +352,19 @@ def test_drawn_layouts_of_a_mesh_train_as_one_process_does(alone, layouts):
         assert held(texts[0])[1] < held(alone)[1]
 
 
+ZERO_OVER_MESH = "muster.set_auto_parallel_context(zero=parallel.Zero(2, threshold_bytes=0))\n"
+
+
+def test_zero_cuts_the_state_of_a_mesh_further(alone):
+    script = mesh_script({"data": 2, "model": 2}, (("model", None), None, ("data", None), None))
+    plain, shared = outputs(script, 4), outputs(ZERO_OVER_MESH + script, 4)
+    for text in shared:
+        assert losses(text) == pytest.approx(losses(alone), rel=1e-5)
+        assert sums(text) == pytest.approx(sums(alone), rel=1e-5)
+        assert held(text)[0] == held(plain[0])[0]
+        assert held(text)[1] < 0.6 * held(plain[0])[1]
+
+
 ERRORS = """
 def told(what, call):
     try:

@@ -62,7 +62,10 @@ void bind_place(nb::module_& core) {
             train::divide_parameter(*nb::cast<const PythonParameter&>(parameter).parameter(), mesh, layout));
       },
       nb::arg("parameter"), nb::arg("mesh"), nb::arg("layout"));
-  core.def("_set_shares_batch", &train::set_shares_batch, nb::arg("shares"),
+  core.def("_is_divided", [](nb::handle parameter) {
+    return nb::cast<const PythonParameter&>(parameter).parameter()->share().has_value();
+  });
+  core.def("_set_shares_batch", &train::set_shares_batch, nb::arg("shares"), nb::arg("mesh"),
            "Whether all workers compute one batch together, as parts of a mesh.");
 }
 
