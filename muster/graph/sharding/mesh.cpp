@@ -202,9 +202,9 @@ class MeshDivider {
 
   void note(const Op& op, const std::vector<TensorLayout>& given, const std::vector<TensorLayout>& made) {
     std::string text;
-    for (const TensorLayout& layout : given) text += to_string(layout) + " ";
+    for (const TensorLayout& layout : given) text += to_string(layout) + ' ';
     text += "to";
-    for (const TensorLayout& layout : made) text += " " + to_string(layout);
+    for (const TensorLayout& layout : made) text += ' ' + to_string(layout);
     note(op, std::move(text));
   }
 

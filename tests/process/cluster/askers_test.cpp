@@ -96,7 +96,9 @@ TEST(Askers, WhoDoNotReadCostLittleHoweverLargeTheJob) {
   fmt::print("{} askers: {:.1f} MiB of the scheduler, {:.1f} MiB of the kernel (both sides)\n", asker_count,
              static_cast<double>(cost) / (1 << 20),
              static_cast<double>(kernel_most - std::min(kernel_before, kernel_most)) / (1 << 20));
+#if !defined(__SANITIZE_ADDRESS__)  // which keeps what was freed
   EXPECT_LT(cost, std::size_t{64} << 20);
+#endif
 }
 
 }  // namespace
