@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "commands.h"
@@ -15,6 +17,7 @@ namespace {
 struct ExplainFlags {
   bool trace = false;
   std::string svg;
+  std::uint32_t workers = 1;
   std::vector<std::string> command;
 };
 
@@ -29,6 +32,9 @@ int explain(ExplainFlags flags, const CLI::App& command, const std::string& prog
     return refuse("explain",
                   "--svg draws what a plan is made of, and --trace shows none: choose one of them");
   if (!flags.svg.empty()) ::setenv("MUSTER_EXPLAIN_SVG", flags.svg.c_str(), 1);
+  if (flags.trace && flags.workers > 1)
+    return refuse("explain", "--parallel shows plans, and --trace shows none: choose one of them");
+  ::setenv("MUSTER_EXPLAIN_WORKERS", std::to_string(flags.workers).c_str(), 1);
   ::setenv("MUSTER_EXPLAIN", flags.trace ? "trace" : "plan", 1);
   std::vector<char*> arguments;
   for (std::string& word : flags.command) arguments.push_back(word.data());
@@ -56,6 +62,12 @@ void add_explain(CLI::App& app, Invocation& invocation) {
   command->add_flag("--trace", flags->trace, "Show every trace and why it was made, and run the script");
   command->add_option("--svg", flags->svg,
                       "Write the picture of a placed network over its workers to this file");
+  command
+      ->add_option(
+          "--parallel", flags->workers,
+          "Show the plan of the first of so many workers, as a mesh, Zero or data parallel divide it: how "
+          "each op is cut, what is sent, what a worker holds")
+      ->check(CLI::Range(1u, 65536u));
   command->prefix_command();
   command->callback([command, flags, &invocation] {
     flags->command = command->remaining();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -60,6 +61,7 @@ class Explainer final : public graph::FunctionObserver {
     if (mode_ != ExplainMode::plan) return;
     if (again) end_explained(seen_);
     seen_.push_back(function.explain());
+    if (explained_workers() > 1 && !seen_.back().calls.empty()) end_explained(seen_);  // nobody would answer
   }
 
   // The script has come to its end.
@@ -102,6 +104,16 @@ ExplainMode begin() {
 ExplainMode explain_mode() {
   static const ExplainMode mode = begin();
   return mode;
+}
+
+std::uint32_t explained_workers() {
+  static const std::uint32_t workers = [] {
+    const auto given = real_environment().get("MUSTER_EXPLAIN_WORKERS");
+    std::uint32_t number = 1;
+    if (given) std::from_chars(given->data(), given->data() + given->size(), number);
+    return explain_mode() == ExplainMode::plan ? std::max(number, 1u) : 1;
+  }();
+  return workers;
 }
 
 void end_explained(std::span<const Explanation> explanations) {

@@ -10,6 +10,7 @@
 // trace: the script runs alone and to its end, and each trace is shown when it is made.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "muster/base/base.h"
@@ -21,6 +22,10 @@ enum class ExplainMode { off, plan, trace };
 
 // What MUSTER_EXPLAIN of this process says. The first call begins to watch the functions.
 ExplainMode explain_mode();
+
+// Of how many workers this process is shown as the first: MUSTER_EXPLAIN_WORKERS where plans are shown,
+// else 1. Their plans are made and not run.
+std::uint32_t explained_workers();
 
 // Prints the explanations and ends the process.
 [[noreturn]] void end_explained(std::span<const graph::Explanation> explanations);

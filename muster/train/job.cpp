@@ -120,13 +120,17 @@ int run(const std::function<void()>& body) {
 }
 
 Result<std::uint32_t> get_rank() { return ask("get_rank", &Membership::rank, 0); }
-Result<std::uint32_t> get_group_size() { return ask("get_group_size", &Membership::world_size, 1); }
+Result<std::uint32_t> get_group_size() {
+  return ask("get_group_size", &Membership::world_size, explained_workers());
+}
 Result<std::uint32_t> get_local_rank() { return ask("get_local_rank", &Membership::local_rank, 0); }
 Result<std::uint32_t> get_local_rank_size() { return ask("get_local_rank_size", &Membership::local_size, 1); }
 
 // A forked child is no worker: it gets the error of get_rank(), not its parent's rank.
 std::uint32_t rank() { return Session::current() == nullptr ? 0 : get_rank().value(); }
-std::uint32_t world_size() { return Session::current() == nullptr ? 1 : get_group_size().value(); }
+std::uint32_t world_size() {
+  return Session::current() == nullptr ? explained_workers() : get_group_size().value();
+}
 
 std::optional<Failure> job_failure() {
   Session* const session = Session::current();

@@ -12,6 +12,7 @@
 #include "muster/train/batches.h"
 #include "muster/train/context.h"
 #include "muster/train/data_settings.h"
+#include "muster/train/divided_parameters.h"
 #include "muster/train/explain.h"
 #include "muster/train/front_end.h"
 #include "muster/train/job.h"
@@ -197,8 +198,17 @@ Result<graph::Explanation> Model::explain(const ExplainOptions& options) {
   std::uint64_t passes = 0;
   MUSTER_TRY(const data::Item batch, Batches(options.dataset, passes).next_of_any_pass());
   cell->set_train(options.train);
+  if (options.train && explained_workers() > 1) MUSTER_TRY_VOID(share_as_explained());
   MUSTER_TRY(const graph::RunContext context, tracing_context());
   return cell->explain(batch, context);
+}
+
+// As check_agreement_of_workers and Training::open do in a job.
+Result<> Model::share_as_explained() {
+  if (one_step_ == nullptr) return {};
+  if (context().parallel_mode == ParallelMode::data_parallel)
+    one_step_->set_reduction(context().gradients_mean ? Reduction::mean : Reduction::sum, context().buckets);
+  return divide_optimizer(*one_step_->optimizer());
 }
 
 // In a process that `muster explain` has started; an error that comes before.

@@ -160,6 +160,7 @@ class Model {
                                                     CallbackContext::Mode mode,
                                                     const std::vector<CallbackPtr>& callbacks) const;
   Result<> check_agreement_of_workers(std::int64_t steps_an_epoch, const data::Dataset& dataset);
+  Result<> share_as_explained();
   Result<> explain_and_end(const ExplainOptions& options);
   // Whether all workers of this job train together.
   bool trains_together() const;

@@ -93,7 +93,7 @@ PipelineLayoutScope::~PipelineLayoutScope() {
 
 Result<PipelineLayout> pipeline_layout() {
   Session* const session = Session::current();
-  if (session == nullptr) return PipelineLayout{};
+  if (session == nullptr) return PipelineLayout{.replicas = is_data_parallel() ? explained_workers() : 1};
   const Membership& membership = session->membership();
   if (membership.world_size() == 1 || membership.in_forked_child()) return PipelineLayout{};
   const std::uint32_t world_size = membership.world_size();

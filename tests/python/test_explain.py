@@ -139,3 +139,26 @@ def test_a_model_explains_itself():
     assert str(explanation).startswith("TrainOneStepCell(float32 (3, 4), float32 (3, 2)): a plan of ")
     numpy.testing.assert_array_equal(net.weight.asnumpy(), before)
     assert model.explain(data, train=False).name == "WithEvalCell"
+
+
+MESH = """
+muster.set_seed(1)
+muster.parallel.mesh(data=2, model=2)
+layout = [muster.parallel.shard(net[1].weight, (None, "model"))]
+rows = [(numpy.ones((28, 28), numpy.float32), numpy.int32(0)) for _ in range(8)]
+data = dataset.GeneratorDataset(rows, ["x", "y"], shuffle=False).batch(8)
+train.Model(net, loss_fn, nn.Adam(net.trainable_params(), 0.1)).train(1, data)
+"""
+
+
+def test_the_first_of_several_workers_is_shown_without_the_others(tmp_path):
+    text = explain(tmp_path, HEAD + MESH, "--parallel", "4")
+    assert "worker 0 of 4 --own 3" in text
+    assert re.search(r"mesh: data=2, model=2", text)
+    assert re.search(r"matmul: \(-, model\) \(-, model\) to \(-, -\)", text)
+    assert re.search(r"all_reduce of 2 workers with 320 B, each sends 320 B", text)
+    weight, others = 784 * 10 * 4, 10 * 4
+    assert f"training: updates {(weight / 2 + others) / 1024:.1f} KiB of parameters" in text
+    alone = explain(tmp_path, HEAD + MESH)
+    assert "mesh" not in alone
+    assert f"training: updates {(weight + others) / 1024:.1f} KiB of parameters" in alone
