@@ -1,7 +1,9 @@
 """Calls that were made and may not be done yet, as torch.distributed.Work."""
 
+import os
 import threading
 from datetime import timedelta
+from queue import SimpleQueue
 
 import torch
 from torch.distributed import Work
@@ -9,6 +11,45 @@ from torch.distributed import Work
 from muster.torch._errors import failure
 
 _NO_TIMEOUT = timedelta(0)  # c10d's kNoTimeout: as long as the call itself may take
+
+
+class _Callbacks:
+    """Threads that call what users have given to futures.
+
+    It may wait for other calls, as PyTorch's PowerSGD does, which the thread that makes them could not end
+    meanwhile: where all of these wait there is one more.
+    """
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._lock, self._idle, self._waiting = threading.Lock(), 0, SimpleQueue()
+
+    def run(self, function) -> None:
+        with self._lock:
+            is_taken = self._idle > 0
+            self._idle -= is_taken
+        if is_taken:
+            self._waiting.put(function)
+        else:
+            threading.Thread(target=self._run, args=(function,), name="muster-callbacks", daemon=True).start()
+
+    def _run(self, function) -> None:
+        while True:
+            function()
+            del function  # it has tensors
+            with self._lock:
+                self._idle += 1
+            function = self._waiting.get()
+
+
+_callbacks = _Callbacks()
+
+
+def _run_apart(function) -> None:
+    global _callbacks
+    if _callbacks.process != os.getpid():  # a fork has no threads
+        _callbacks = _Callbacks()
+    _callbacks.run(function)
 
 
 class CollectiveWork(Work):
@@ -88,7 +129,7 @@ class CollectiveWork(Work):
     _source_rank = source_rank
 
     def get_future(self) -> torch.futures.Future:
-        """A future of the outputs; its callbacks run on a thread of Muster.
+        """A future of the outputs; its callbacks run on a thread of their own.
 
         It is that of a callback: an error that set_exception() sets is a value to C++, where reducers of
         DistributedDataParallel take it for a list of tensors; one that a callback raises is an error there.
@@ -102,7 +143,7 @@ class CollectiveWork(Work):
     def _end(self, ended: torch.futures.Future, error) -> None:
         if error is not None:
             self._error = failure(error)
-        ended.set_result(None)
+        _run_apart(lambda: ended.set_result(None))
 
     def _outcome(self, _) -> list:
         if self._error is not None:

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -126,8 +127,10 @@ class CallWork : public c10d::Work {
     return true;
   }
 
+  // One that Python asks for may get callbacks that wait for other calls (PyTorch's PowerSGD does).
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     const std::lock_guard lock(mutex_);
+    may_block_ = may_block_ || PyGILState_Check() != 0;
     if (!future_) {
       future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
       if (completed_) settle(*future_);
@@ -135,15 +138,19 @@ class CallWork : public c10d::Work {
     return future_;
   }
 
-  // By the thread that made the call.
-  void end(std::exception_ptr failure) {
-    finish(std::move(failure));
-    c10::intrusive_ptr<c10::ivalue::Future> told;
+  // By the thread that makes all calls of the process: nothing may keep it.
+  static void end(c10::intrusive_ptr<CallWork> work, std::exception_ptr failure) {
+    work->finish(std::move(failure));
+    bool elsewhere = false;
     {
-      const std::lock_guard lock(mutex_);
-      told = future_;
+      const std::lock_guard lock(work->mutex_);
+      if (!work->future_ || work->future_->completed()) return;
+      elsewhere = work->may_block_;
     }
-    if (told && !told->completed()) settle(*told);
+    if (elsewhere)
+      std::thread([work = std::move(work)] { work->settle(*work->future_); }).detach();
+    else
+      work->settle(*work->future_);
   }
 
  private:
@@ -157,7 +164,8 @@ class CallWork : public c10d::Work {
   }
 
   const Tensors outputs_, inputs_;
-  c10::intrusive_ptr<c10::ivalue::Future> future_;  // guarded by the mutex of Work
+  c10::intrusive_ptr<c10::ivalue::Future> future_;  // guarded by the mutex of Work, until it is there
+  bool may_block_ = false;                          // what is called when it ends
 };
 
 // ---- The backend ------------------------------------------------------------------------------------------
@@ -256,7 +264,7 @@ class CompiledBackend : public c10d::PyBackend {
       } catch (...) {
         failure = std::current_exception();
       }
-      work->end(std::move(failure));
+      CallWork::end(work, std::move(failure));
     });
     return work;
   }
@@ -285,7 +293,7 @@ class CompiledBackend : public c10d::PyBackend {
         group_, &call, seconds,
         [](void* data, Failure* failure) {
           const std::unique_ptr<InFlight> ended(static_cast<InFlight*>(data));
-          ended->work->end(failure == nullptr ? nullptr : exception_of(ended->calls, failure));
+          CallWork::end(ended->work, failure == nullptr ? nullptr : exception_of(ended->calls, failure));
         },
         context.release());
     return work;

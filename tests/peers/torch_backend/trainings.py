@@ -57,6 +57,17 @@ def case_ddp_hook(rank):
     return losses(net, sgd(net), rank)
 
 
+def case_ddp_powersgd(rank):
+    """Its callbacks make calls, and wait for them."""
+    from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+
+    net = nn.parallel.DistributedDataParallel(network())
+    net.register_comm_hook(
+        PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2), powerSGD_hook
+    )
+    return losses(net, sgd(net), rank)
+
+
 def case_ddp_accumulation(rank):
     net = nn.parallel.DistributedDataParallel(network())
     optimizer, found = sgd(net), []
