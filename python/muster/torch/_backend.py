@@ -16,7 +16,7 @@ from torch._C._distributed_c10d import Backend
 from muster._collective import Group, compiled_calls
 from muster.torch._any_source import ANY, Mailbox
 from muster.torch._compiled import part
-from muster.torch._errors import FAILURES, failure
+from muster.torch._errors import RAISED, failure
 from muster.torch._tensors import DTYPES, Outputs, check_dense, dtype, readable, reduction, size_bytes
 from muster.torch._watch import watch
 from muster.torch._work import CollectiveWork
@@ -28,24 +28,29 @@ made = threading.local()  # .work: what this thread's last call returned; see _p
 
 def _only(tensors, what: str) -> torch.Tensor:
     if len(tensors) != 1:
-        raise ValueError(f"muster: {what} takes one tensor, not {len(tensors)}: call it once for each")
+        raise RuntimeError(f"muster: {what} takes one tensor, not {len(tensors)}: call it once for each")
     return tensors[0]
 
 
 def _check_count(tensors, size: int, what: str) -> None:
     if len(tensors) != size:
-        raise ValueError(f"muster: {what} takes {size} tensors, one of each rank, not {len(tensors)}")
+        raise RuntimeError(f"muster: {what} takes {size} tensors, one of each rank, not {len(tensors)}")
 
 
 def _check_same(tensors, like: torch.Tensor, what: str) -> None:
     for index, tensor in enumerate(tensors):
         if tensor.dtype != like.dtype:
-            raise ValueError(f"muster: {what} {index} is {tensor.dtype} and the other tensor {like.dtype}")
+            raise RuntimeError(f"muster: {what} {index} is {tensor.dtype} and the other tensor {like.dtype}")
 
 
 def _check_size(tensor: torch.Tensor, numel: int, what: str) -> None:
     if tensor.numel() != numel:
-        raise ValueError(f"muster: {what} has {tensor.numel()} elements, and {numel} are needed")
+        raise RuntimeError(f"muster: {what} has {tensor.numel()} elements, and {numel} are needed")
+
+
+def _check_rank(rank: int, size: int, what: str) -> None:
+    if not 0 <= rank < size:
+        raise RuntimeError(f"muster: rank {rank} of {what} is none of this group's, 0 to {size - 1}")
 
 
 def _rows(tensor: torch.Tensor, splits, size: int, what: str) -> list[int]:
@@ -53,12 +58,12 @@ def _rows(tensor: torch.Tensor, splits, size: int, what: str) -> list[int]:
     rows = tensor.size(0) if tensor.dim() else 0
     if not splits:
         if rows % size != 0:
-            raise ValueError(
+            raise RuntimeError(
                 f"muster: {what} has {rows} rows, which {size} ranks do not divide: give split sizes"
             )
         splits = [rows // size] * size
     if len(splits) != size or sum(splits) != rows:
-        raise ValueError(
+        raise RuntimeError(
             f"muster: {what} has {rows} rows, and its split sizes {list(splits)} are not {size} with that sum"
         )
     row_bytes = size_bytes(tensor) // rows if rows else 0
@@ -159,7 +164,7 @@ class Calls:
         asynchronous = getattr(opts, "asyncOp", True)  # not there in older ones: they wait for the Work
         try:
             call = start(asynchronous, self._limit(opts.timeout))
-        except FAILURES as error:
+        except RAISED as error:
             raise failure(error) from error
         if asynchronous:
             return self._work([call], outputs, kept, finish)
@@ -171,7 +176,10 @@ class Calls:
         """The same of several calls, which end together."""
         self._sequence += 1
         limit = self._limit(opts.timeout)
-        work = CollectiveWork([start(True, limit) for start in starts], outputs, kept, finish)
+        try:
+            work = CollectiveWork([start(True, limit) for start in starts], outputs, kept, finish)
+        except RAISED as error:
+            raise failure(error) from error
         if not getattr(opts, "asyncOp", True):
             work.wait()
             return None
@@ -207,7 +215,7 @@ class Calls:
         timeout = self._limit(opts.timeout)
         try:
             call = self._all_reduce(address, address, tensor.numel(), kind, what, asynchronous, timeout)
-        except FAILURES as error:
+        except RAISED as error:
             raise failure(error) from error
         return self._work([call], tensors, tensors) if asynchronous else None
 
@@ -228,7 +236,7 @@ class Calls:
     def allreduce_coalesced(self, tensors, opts):
         """One call where the tensors have one dtype, over a flat copy; else one for each tensor."""
         if not tensors:
-            raise ValueError("muster: all_reduce of a coalesced list needs at least one tensor")
+            raise RuntimeError("muster: all_reduce of a coalesced list needs at least one tensor")
         for tensor in tensors:
             check_dense(tensor)
         what = reduction(opts.reduceOp)
@@ -252,6 +260,7 @@ class Calls:
         return self._run_all(starts, opts, tensors, [tensors, flats], finish)
 
     def reduce(self, tensors, opts):
+        _check_rank(opts.rootRank, self._size, "reduce")
         tensor = _only(tensors, "reduce")
         at_root = self._rank == opts.rootRank
         out = Outputs([tensor], filled=True)
@@ -335,6 +344,7 @@ class Calls:
     # ---- data from rank to rank -----------------------------------------------------------------------
 
     def broadcast(self, tensors, opts):
+        _check_rank(opts.rootRank, self._size, "broadcast")
         tensor = _only(tensors, "broadcast")
         out = Outputs([tensor], filled=self._rank == opts.rootRank)
         [address] = out.addresses()
@@ -393,6 +403,7 @@ class Calls:
         return self._coalesce(self._all_gather_single, outputs, inputs, opts)
 
     def gather(self, output_lists, inputs, opts):
+        _check_rank(opts.rootRank, self._size, "gather")
         source = readable(_only(inputs, "gather"))
         outputs = []
         if self._rank == opts.rootRank:
@@ -411,6 +422,7 @@ class Calls:
         return self._run(start, opts, [outputs], [source, out], out.finish())
 
     def scatter(self, outputs, input_lists, opts):
+        _check_rank(opts.rootRank, self._size, "scatter")
         output = _only(outputs, "scatter")
         inputs = []
         if self._rank == opts.rootRank:
@@ -464,11 +476,14 @@ class Calls:
     # ---- messages and barriers ------------------------------------------------------------------------
 
     def send(self, tensors, to: int, tag: int):
+        _check_rank(to, self._size, "send")
         source = readable(_only(tensors, "send"))
         call = self.native.send(source.data_ptr(), size_bytes(source), to, tag, asynchronous=True)
         return self._message(call, tensors, source, to)
 
     def recv(self, tensors, from_: int, tag: int):
+        if from_ != ANY:
+            _check_rank(from_, self._size, "recv")
         tensor = _only(tensors, "recv")
         out = Outputs([tensor])
         [address] = out.addresses()

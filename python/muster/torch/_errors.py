@@ -7,10 +7,16 @@ from muster import JobAbortedError, PeerLostError, RefusedError
 from muster.torch._flight_recorder import dump_after_failure
 
 FAILURES = (TimeoutError, PeerLostError, JobAbortedError, RefusedError, ConnectionError)
+RAISED = (*FAILURES, ValueError)  # by a call of Muster; the last where its arguments are wrong
 
 
 def failure(error: BaseException) -> BaseException:
-    """The error to raise for `error`: itself, where it is none of Muster's. The flight recorder is kept."""
+    """The error to raise for `error`: itself, where it is none of Muster's.
+
+    Wrong arguments are a RuntimeError, as in PyTorch's own backends. The flight recorder of failures is kept.
+    """
+    if isinstance(error, ValueError):
+        return RuntimeError(f"muster: {error}")
     if not isinstance(error, FAILURES):
         return error
     if dist.is_initialized():

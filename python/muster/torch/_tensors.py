@@ -77,6 +77,14 @@ def readable(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous()
 
 
+def _write(tensor: torch.Tensor, values: torch.Tensor) -> None:
+    """Also to a tensor of expand(), whose elements are one in memory."""
+    for dim, stride in enumerate(tensor.stride()):
+        if stride == 0 and tensor.size(dim) > 1:
+            tensor, values = tensor.narrow(dim, 0, 1), values.narrow(dim, 0, 1)
+    tensor.copy_(values)
+
+
 class Outputs:
     """Tensors that are written: in place, or where one is not contiguous through a copy."""
 
@@ -112,6 +120,6 @@ class Outputs:
         def copy_back() -> None:
             with torch.no_grad():
                 for tensor, copy in copies:
-                    tensor.copy_(copy)
+                    _write(tensor, copy)
 
         return copy_back

@@ -285,6 +285,9 @@ def case_calls(rank):
     work.wait()
     note(turned)
     found.append([work.is_completed(), work.is_success()])
+    one = torch.ones(1).expand(4)
+    dist.all_reduce(one)
+    note(one)
     columns = [torch.zeros(2, 2).t(), torch.zeros(4, 2)[::2]]
     dist.all_gather(columns, torch.arange(4.0).reshape(2, 2).t() + rank)
     note(*columns)
@@ -327,6 +330,32 @@ def case_calls(rank):
     value = work.get_future().then(lambda future: future.value()[0] + 1).wait()
     found.append([value.item(), work.is_completed(), work.is_success()])
     dist.barrier()
+    return found
+
+
+def case_refusals(rank):
+    """The class of each error, of arguments that are wrong on all ranks."""
+    zeros, whole = torch.zeros, torch.zeros(2, dtype=torch.int64)
+    wrong = {
+        "number of outputs": lambda: dist.all_gather([zeros(1)], zeros(1)),
+        "size of the output": lambda: dist.all_gather_into_tensor(zeros(3), zeros(2)),
+        "dtype of the output": lambda: dist.all_gather_into_tensor(whole, zeros(1)),
+        "number of inputs": lambda: dist.reduce_scatter(zeros(3), [zeros(3)]),
+        "rows": lambda: dist.all_to_all_single(zeros(3), zeros(3)),
+        "splits": lambda: dist.all_to_all_single(zeros(2), zeros(2), [5, 5], [1, 1]),
+        "root": lambda: dist.broadcast(zeros(1), 5),
+        "negative root": lambda: dist.broadcast(zeros(1), -1),
+        "bits of floats": lambda: dist.all_reduce(zeros(1), dist.ReduceOp.BAND),
+        "mean of truths": lambda: dist.all_reduce(zeros(1, dtype=torch.bool), dist.ReduceOp.AVG),
+        "to itself": lambda: dist.send(zeros(1), rank),
+    }
+    found = {}
+    for what, call in wrong.items():
+        try:
+            call()
+        except Exception as error:
+            found[what] = type(error).__name__
+    dist.all_reduce(zeros(1))  # the group lives on
     return found
 
 
