@@ -34,11 +34,11 @@ LAYERS = {
 SHOWN_MAX = {
     "base": 18,
     "checkpoint": 18,
-    "cluster": 13,
+    "cluster": 14,
     "collective": 2,
     "data": 15,
     "graph": 10,
-    "launch": 15,
+    "launch": 16,
     "net": 10,
     "nn": 30,
     "server": 9,
@@ -50,6 +50,7 @@ SHOWN_MAX = {
 # programs.
 PUBLIC_FOR = {
     "muster/base/protobuf.h": {"checkpoint", "telemetry", "train"},
+    "muster/base/state_clock.h": {"collective", "graph", "server", "train"},
     "muster/graph/host_function.h": {"python"},
     "muster/graph/onnx/onnx.h": {"train"},
     "muster/graph/plan.h": {"nn", "train", "benchmarks"},

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "muster/base/state_clock.h"
 #include "muster/base/while_waiting.h"
 
 namespace muster {
@@ -17,11 +18,18 @@ struct WaitHook {
   std::atomic<WhileWaiting> look = nullptr;
 };
 
+// How the time of the thread that leads the job goes by.
+struct ThreadClock {
+  std::atomic<std::thread::id> thread = {};
+  std::atomic<StateClock*> clock = nullptr;
+};
+
 struct Process {
   Process();
 
   spdlog::logger logger;
   WaitHook wait_hook;
+  ThreadClock thread_clock;
 };
 
 // Never destroyed: threads may log and wait while the process ends.

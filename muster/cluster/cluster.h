@@ -17,6 +17,7 @@
 #include "muster/cluster/fingerprint.h"        // IWYU pragma: export
 #include "muster/cluster/membership_report.h"  // IWYU pragma: export
 #include "muster/cluster/node_process.h"       // IWYU pragma: export
+#include "muster/cluster/process_stats.h"      // IWYU pragma: export
 #include "muster/cluster/roster.h"             // IWYU pragma: export
 #include "muster/cluster/scheduler_process.h"  // IWYU pragma: export
 #include "muster/cluster/security_settings.h"  // IWYU pragma: export

@@ -43,6 +43,7 @@
 #include "muster/cluster/membership_report.h"
 #include "muster/cluster/parameter_report.h"
 #include "muster/cluster/process_key.h"
+#include "muster/cluster/process_stats.h"
 #include "muster/cluster/roster.h"
 
 namespace muster::cluster {
@@ -101,6 +102,7 @@ struct Beat {
   // it; and to a node that asks to leave, a worker that may still need it.
   std::optional<std::uint32_t> left = {};
   std::optional<std::uint32_t> waits_for = {};
+  std::optional<ProcessStats> stats = {};  // of a node
   friend bool operator==(const Beat&, const Beat&) = default;
 };
 
@@ -178,6 +180,8 @@ struct Status {
     std::uint64_t step = no_step;
     Activity activity = {};
     std::chrono::milliseconds silence{};  // since its last word
+    std::optional<ProcessStats> stats = {};
+    Pace pace = {};
     friend bool operator==(const Node&, const Node&) = default;
   };
 
@@ -188,6 +192,7 @@ struct Status {
   std::chrono::milliseconds age{};           // of the scheduler
   std::chrono::milliseconds without_step{};  // since something was finished; 0 unless running
   std::string text = {};                     // what is waited for, or why it ended; may be empty
+  std::vector<SlowRank> slow = {};           // ranks that the others wait for in each step
   std::vector<Node> nodes = {};
   friend bool operator==(const Status&, const Status&) = default;
 };

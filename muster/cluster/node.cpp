@@ -384,14 +384,21 @@ void NodeMachine::check() {
   }
 }
 
-message::Beat NodeMachine::beat() const {
-  return {.step = report_.step,
-          .progress = report_.progress,
-          .activity = report_.activity,
-          .leaves = leaves_at_.has_value()};
+message::Beat NodeMachine::beat() {
+  if (!beat_sent_) beat_sent_ = now_;
+  message::Beat beat{.step = report_.step,
+                     .progress = report_.progress,
+                     .activity = report_.activity,
+                     .leaves = leaves_at_.has_value(),
+                     .stats = report_.stats};
+  if (beat.stats)
+    beat.stats->round_trip_us = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(round_trip_).count());
+  return beat;
 }
 
 void NodeMachine::answered(const message::Beat& answer, std::uint64_t epoch) {
+  if (beat_sent_) round_trip_ = now_ - *std::exchange(beat_sent_, std::nullopt);
   if (!is_member()) return;
   if (answer.left && epoch == epoch_ && !epoch_lost_)
     actions_.push_back(node_action::PeerLeft{epoch, *answer.left});
@@ -492,6 +499,7 @@ void NodeMachine::end(std::optional<Failure> failure) {
 void NodeMachine::drop_connection() {
   if (has_connection_ || phase_ == Phase::connecting) actions_.push_back(node_action::Disconnect{});
   has_connection_ = false;
+  beat_sent_.reset();
 }
 
 void NodeMachine::send(MessageBody body) {

@@ -135,6 +135,7 @@ struct NodeReport {
   std::uint64_t step = no_step;  // the last that was done
   Progress progress = {};
   Activity activity = {};
+  std::optional<ProcessStats> stats = {};
 };
 
 class NodeMachine {
@@ -180,7 +181,7 @@ class NodeMachine {
   void may_not_leave(std::uint32_t rank);
 
   void connect();
-  message::Beat beat() const;
+  message::Beat beat();
   message::Register registration(const std::vector<FoundJob>& found) const;
   bool is_member() const { return config_.recovers && roster_ != nullptr; }
   void say_goodbye(const node_event::Leave& event);
@@ -227,6 +228,8 @@ class NodeMachine {
   TimePoint start_;
   TimePoint phase_deadline_;  // next try, answer due, roster due, leave given up
   TimePoint next_beat_;
+  std::optional<TimePoint> beat_sent_ = {};  // that is not answered
+  Duration round_trip_ = {};
   Announcements announcements_;                            // before it is registered
   TimePoint next_progress_;                                // of a member without a scheduler
   TimePoint heard_;                                        // from the scheduler

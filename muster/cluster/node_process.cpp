@@ -171,8 +171,11 @@ class Node::Implementation {
       ask_endpoint();
     });
   }
-  void set_activity(std::function<Activity()> activity) {
-    loop_.post([this, activity = std::move(activity)] { activity_ = activity; });
+  void set_reports(std::function<Activity()> activity, std::function<ProcessStats()> stats) {
+    loop_.post([this, activity = std::move(activity), stats = std::move(stats)] {
+      activity_ = activity;
+      stats_ = stats;
+    });
   }
   void report_parameters(ParameterReport report) {
     loop_.post([this, event = node_event::Parameters{std::move(report)}] { step(event); });
@@ -202,12 +205,19 @@ class Node::Implementation {
     }
   }
 
+  ProcessStats stats() const {
+    ProcessStats stats = stats_ ? stats_() : ProcessStats{};
+    read_process_load(stats);
+    return stats;
+  }
+
   void step(const NodeEvent& event) {
     const NodeReport report{
         last_step_.load(std::memory_order_relaxed),
         {calls_.load(std::memory_order_relaxed), collectives_.load(std::memory_order_relaxed),
          has_point_.load(std::memory_order_relaxed), kept_calls_.load(std::memory_order_relaxed)},
-        activity_ ? activity_() : Activity{}};
+        activity_ ? activity_() : Activity{},
+        stats()};
     for (const NodeAction& action : machine_.step(event, report, real_clock().now()))
       std::visit([this](const auto& a) { apply(a); }, action);
     set_timer();
@@ -340,6 +350,7 @@ class Node::Implementation {
   std::optional<TimePoint> looked_at_;
   EpochHooks hooks_;
   std::function<Activity()> activity_;
+  std::function<ProcessStats()> stats_;
   std::optional<Failure> asked_;  // where this process will be reached, because of this
 
   std::atomic<std::uint64_t> last_step_{no_step};
@@ -402,8 +413,8 @@ void Node::report_parameters(ParameterReport report) {
   if (!implementation_->is_forked()) implementation_->report_parameters(std::move(report));
 }
 
-void Node::on_beat(std::function<Activity()> activity) {
-  if (!implementation_->is_forked()) implementation_->set_activity(std::move(activity));
+void Node::on_beat(std::function<Activity()> activity, std::function<ProcessStats()> stats) {
+  if (!implementation_->is_forked()) implementation_->set_reports(std::move(activity), std::move(stats));
 }
 
 void Node::on_epoch(EpochHooks hooks) {

@@ -14,6 +14,7 @@
 #include "muster/cluster/activity.h"
 #include "muster/cluster/membership_report.h"
 #include "muster/cluster/parameter_report.h"
+#include "muster/cluster/process_stats.h"
 #include "muster/cluster/roster.h"
 #include "muster/cluster/scheduler_process.h"
 #include "muster/cluster/variables.h"
@@ -67,9 +68,9 @@ class Node {
   // Compared by the scheduler with those of the other workers; it is lost with a connection that breaks.
   void report_parameters(ParameterReport report);
 
-  // What this process is at, asked for each heartbeat on the node's own thread, and never after the Node is
-  // gone.
-  void on_beat(std::function<Activity()> activity);
+  // What this process is at, and its numbers, but for its memory and processor time, which the node knows:
+  // asked for each heartbeat on the node's own thread, and never after the Node is gone.
+  void on_beat(std::function<Activity()> activity, std::function<ProcessStats()> stats = {});
 
   // How this process goes from one epoch of a recovering job to the next. All are called on the node's own
   // thread, one after the other; `lost` may be called again before `formed` when the next epoch is lost too.

@@ -205,6 +205,7 @@ void SchedulerMachine::Dispatcher::handle(PeerId id, Peer& peer, const message::
     peer.said.step = beat.step;
   }
   job_.stuck.note(peer, beat, epoch);
+  job_.slow.note(peer, beat, epoch);
   job_.note_progress(peer, beat.progress);
   job_.send(id, answer_to(id, peer, beat, epoch));
   if (job_.config.recovers) catch_up(id, peer, epoch);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "muster/cluster/stats_wire.h"
 #include "muster/cluster/variables.h"
 
 namespace muster::cluster {
@@ -20,7 +21,8 @@ constexpr std::uint8_t code_max = static_cast<std::uint8_t>(Code::internal);
 // A member's numbers and the lengths of its texts.
 constexpr std::size_t member_size_bytes_min = 1 + 4 + 2 + 4 + 8 + 1 + 6 * 4;
 // Of Status and of Doctors.
-constexpr std::size_t status_node_size_bytes_min = 1 + 4 + 4 + 1 + 8 + 8 + 26 + 8 + 2 * 4;
+constexpr std::size_t status_node_size_bytes_min =
+    1 + 4 + 4 + 1 + 8 + 8 + 26 + 8 + 2 * 4 + stats_size_bytes_min + pace_size_bytes;
 constexpr std::size_t doctor_size_bytes_min = 2 * 4 + 2;
 // Bits of a byte of flags.
 constexpr std::uint8_t flag_named = 1;
@@ -96,6 +98,8 @@ void write(ByteWriter& out, const message::Status::Node& node) {
   out.number(static_cast<std::uint64_t>(node.silence.count()));
   out.text(node.node_id);
   out.text(node.address);
+  write_stats(out, node.stats);
+  write_pace(out, node.pace);
 }
 
 void write(ByteWriter& out, const std::vector<Member>& members) {
@@ -178,6 +182,7 @@ void write(ByteWriter& out, const message::Beat& body) {
                                        flag(flag_waits_for, body.waits_for.has_value())));
   for (const auto& rank : {body.left, body.waits_for})
     if (rank) out.number(*rank);
+  write_stats(out, body.stats);
 }
 void write(ByteWriter& out, const message::PeerGone& body) {
   out.number(static_cast<std::uint8_t>(body.role));
@@ -213,6 +218,8 @@ void write(ByteWriter& out, const message::Status& body) {
   out.number(static_cast<std::uint64_t>(body.age.count()));
   out.number(static_cast<std::uint64_t>(body.without_step.count()));
   out.text(cut(body.text, words_limit_bytes));
+  out.number(static_cast<std::uint32_t>(body.slow.size()));
+  for (const SlowRank& slow : body.slow) write_slow_rank(out, slow);
   out.number(static_cast<std::uint32_t>(body.nodes.size()));
   for (const message::Status::Node& node : body.nodes) write(out, node);
 }
@@ -313,6 +320,9 @@ class Reader {
     in_range_ = in_range_ && count <= limit;
     return std::chrono::milliseconds(count <= limit ? count : 0);
   }
+  std::optional<ProcessStats> stats() { return read_stats(in_, in_range_); }
+  Pace pace() { return read_pace(in_); }
+  SlowRank slow_rank() { return read_slow_rank(in_, in_range_); }
   message::Doctor doctor() {
     message::Doctor doctor;
     doctor.host = name();
@@ -335,6 +345,8 @@ class Reader {
     node.silence = time();
     node.node_id = name();
     node.address = name();
+    node.stats = stats();
+    node.pace = pace();
     return node;
   }
   std::vector<Member> members(Role expected) {
@@ -424,6 +436,7 @@ class Reader {
     body.leaves = (bits & flag_leaves) != 0;
     if ((bits & flag_one_left) != 0) body.left = u32();
     if ((bits & flag_waits_for) != 0) body.waits_for = u32();
+    body.stats = stats();
   }
   void read(message::PeerGone& body) {
     body.role = role();
@@ -459,6 +472,8 @@ class Reader {
     body.age = time();
     body.without_step = time();
     body.text = table();
+    body.slow.resize(in_.count(status_nodes_max, slow_rank_size_bytes));
+    for (std::size_t i = 0; i < body.slow.size() && in_.ok(); ++i) body.slow[i] = slow_rank();
     body.nodes.resize(in_.count(status_nodes_max, status_node_size_bytes_min));
     for (std::size_t i = 0; i < body.nodes.size() && in_.ok(); ++i) body.nodes[i] = status_node();
   }

@@ -243,6 +243,7 @@ MessageWait GroupCommunicator::message_wait(const std::function<Result<>()>& loo
 Result<> GroupCommunicator::send(std::uint32_t to, SentPieces pieces) {
   MUSTER_TRY_VOID(check_message(pieces, *this, to, "send to"));
   MUSTER_TRY_VOID(usable_for_messages());
+  const WaitingScope waiting;
   const Mark mark(in_send_, std::uint64_t{to} << 1 | 1);
   const Message message = message_of(pieces, {.from = rank(), .to = to});
   const Result<> done = layout_.is_local(to)
@@ -256,6 +257,7 @@ Result<> GroupCommunicator::send(std::uint32_t to, SentPieces pieces) {
 Result<> GroupCommunicator::receive(std::uint32_t from, ReceivedPieces pieces) {
   MUSTER_TRY_VOID(check_message(pieces, *this, from, "receive from"));
   MUSTER_TRY_VOID(usable_for_messages());
+  const WaitingScope waiting;
   const Mark mark(in_receive_, std::uint64_t{from} << 1 | 1);
   const Message message = message_of(pieces, {.from = from, .to = rank()});
   const Result<> done = receive_now(pieces, message, message_wait(look_at_the_others(from)));

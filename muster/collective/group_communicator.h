@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "muster/base/base.h"
+#include "muster/base/state_clock.h"
 #include "muster/collective/async_group.h"
 #include "muster/collective/broadcast_rings.h"
 #include "muster/collective/call.h"
@@ -106,6 +107,7 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
   // fails.
   template <class Work>
   Result<> run(Call call, const Offsets& offsets, Work&& work) {
+    const WaitingScope waiting;
     MUSTER_TRY_VOID(begin(call, offsets));
     const Result<> done = work(call).and_then([this] { return settle(); });
     in_call_.store(call.number << kind_bits, std::memory_order_relaxed);

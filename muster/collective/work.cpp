@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "muster/base/state_clock.h"
+
 namespace muster::collective {
 
 bool Work::is_done() const {
@@ -10,6 +12,7 @@ bool Work::is_done() const {
 }
 
 std::optional<Result<>> Work::wait(std::optional<Duration> timeout) const {
+  const WaitingScope waiting;
   std::unique_lock lock(mutex_);
   const auto is_done = [this] { return end_.has_value(); };
   if (timeout)

@@ -86,10 +86,8 @@ const LookedAt* culprit_of(std::span<const LookedAt> given) {
 void look_at_loss(const Tensor& loss, bool is_done) {
   const auto tell = process_state().anomaly_hooks.loss;
   if (tell == nullptr || loss.absence() != nullptr || loss.elements() != 1) return;
-  if (loss.dtype() == DType::float32 && std::isfinite(loss.item<float>())) return;
-  for_each_number(loss.bytes(), loss.dtype(), 1, [&](double value, auto) {
-    if (!std::isfinite(value)) tell(value, is_done);
-  });
+  if (loss.dtype() == DType::float32) return tell(loss.item<float>(), is_done);
+  for_each_number(loss.bytes(), loss.dtype(), 1, [&](double value, auto) { tell(value, is_done); });
 }
 
 Numbers numbers_of(const std::byte* elements, DType dtype, std::int64_t count) {

@@ -13,7 +13,7 @@
 
 namespace muster::graph {
 
-// Tells the front end of a loss of one element that is NaN or infinite. It costs a look at the element.
+// Tells the front end of a loss of one element. It costs a look at the element.
 // `is_done`: the run that gave it has updated parameters too.
 void look_at_loss(const Tensor& loss, bool is_done);
 

@@ -150,8 +150,8 @@ bool detects_anomalies();
 struct AnomalyHooks {
   std::string (*line)() = nullptr;  // of the code that runs: "net.py:31"; empty: none is known
   std::string (*step)() = nullptr;  // "step 12 of worker 1"
-  // A loss that is NaN or infinite; called by the thread that computes, after each run that has one.
-  // `is_done`: the run has updated parameters too.
+  // The loss of a run that has one, by the thread that computes. `is_done`: the run has updated parameters
+  // too.
   void (*loss)(double value, bool is_done) = nullptr;
 };
 // Set before computing.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "muster/launch/own_jobs.h"
@@ -49,15 +50,49 @@ std::string doing(const Status::Node& node) {
   return to_string(node.activity);
 }
 
+// Loss, step time, waiting, memory and cores, for a table.
+std::vector<std::string> numbers_of(const Status::Node& node) {
+  const auto text_of = [](const std::optional<double>& value) {
+    return value ? fmt::format("{:.4g}", *value) : std::string("-");
+  };
+  const cluster::ProcessStats stats = node.stats.value_or(cluster::ProcessStats{});
+  const cluster::Pace& pace = node.pace;
+  const auto step = pace.step_seconds();
+  return {text_of(stats.loss), step ? cluster::time_text(*step) : "-",
+          pace.window_us == 0 ? "-" : fmt::format("{:.0f} %", 100 * pace.share(pace.spent.waiting_us)),
+          stats.memory_bytes == 0 ? "-" : fmt::format("{} MiB", stats.memory_bytes >> 20),
+          pace.cores() ? fmt::format("{:.1f}", *pace.cores()) : "-"};
+}
+
 std::string step_of(const Status::Node& node) {
   if (node.step == cluster::no_step) return "-";
   return node.activity.train_epoch == 0 ? fmt::format("{}", node.step)
                                         : fmt::format("{} (epoch {})", node.step, node.activity.train_epoch);
 }
 
+double seconds_of(std::uint64_t count) { return static_cast<double>(count) / 1e6; }
+
+json or_null(bool is_there, const json& value) { return is_there ? value : json(nullptr); }
+json or_null(const std::optional<double>& value) { return or_null(value.has_value(), value.value_or(0)); }
+
+// Where the time of the main thread went lately, each from 0 to 1.
+json shares_json(const cluster::Pace& pace) {
+  if (pace.window_us == 0) return nullptr;
+  json shares = {{"waiting", pace.share(pace.spent.waiting_us)}};
+  for (std::size_t phase = 0; phase < cluster::work_phases; ++phase)
+    shares[phase_name(static_cast<cluster::WorkPhase>(phase))] = pace.share(pace.spent.own_us.at(phase));
+  return shares;
+}
+
+json metrics_json(const cluster::ProcessStats& stats) {
+  json metrics = json::object();
+  for (const auto& [name, value] : stats.metrics) metrics[name] = value;
+  return metrics;
+}
+
 json node_json(const Status::Node& node) {
   const bool calls = node.activity.call != CallKind::none;
-  const auto or_null = [](bool is_there, auto value) { return is_there ? json(value) : json(nullptr); };
+  const cluster::ProcessStats stats = node.stats.value_or(cluster::ProcessStats{});
   return {{"role", to_string(node.role)},
           {"rank", or_null(node.has_rank, node.rank)},
           {"node_id", node.node_id},
@@ -72,7 +107,15 @@ json node_json(const Status::Node& node) {
           {"doing", doing(node)},
           {"connected", node.is_connected},
           {"left", node.has_left},
-          {"last_heartbeat_s", in_seconds(node.silence)}};
+          {"last_heartbeat_s", in_seconds(node.silence)},
+          {"loss", or_null(stats.loss)},
+          {"learning_rate", or_null(stats.learning_rate)},
+          {"metrics", metrics_json(stats)},
+          {"memory_bytes", or_null(stats.memory_bytes != 0, stats.memory_bytes)},
+          {"step_seconds", or_null(node.pace.step_seconds())},
+          {"samples_per_second", or_null(node.pace.samples_per_second())},
+          {"cpu_cores", or_null(node.pace.cores())},
+          {"time_shares", shares_json(node.pace)}};
 }
 
 }  // namespace
@@ -161,11 +204,17 @@ std::string status_text(const JobStatus& job) {
   text += status.text.empty() ? "\n" : fmt::format("\n{}\n", status.text);
   std::vector<std::vector<std::string>> rows = {
       {"role", "rank", "node", "host", "process", "epoch", "step", "doing", "last heartbeat"}};
-  for (const Status::Node& node : status.nodes)
+  const bool has_numbers =
+      std::ranges::any_of(status.nodes, [](const auto& node) { return node.stats.has_value(); });
+  if (has_numbers) rows[0].insert(rows[0].end(), {"loss", "step time", "waiting", "memory", "cores"});
+  for (const Status::Node& node : status.nodes) {
     rows.push_back({std::string(to_string(node.role)), node.has_rank ? std::to_string(node.rank) : "-",
                     node.node_id, node.address, std::to_string(node.pid), std::to_string(node.epoch),
                     step_of(node), doing(node), fmt::format("{:.1f} s ago", in_seconds(node.silence))});
+    if (has_numbers) std::ranges::move(numbers_of(node), std::back_inserter(rows.back()));
+  }
   text += table(rows);
+  for (const cluster::SlowRank& slow : status.slow) text += to_string(slow) + '\n';
   for (const Role role : {Role::worker, Role::server})
     if (const std::uint32_t count = absent(status, role); count > 0)
       text += fmt::format("absent: {} {}{}\n", count, to_string(role), count == 1 ? "" : "s");
@@ -200,6 +249,14 @@ std::string status_json(const JobStatus& job, bool is_indented) {
   const Status& status = job.status;
   json nodes = json::array();
   for (const Status::Node& node : status.nodes) nodes.push_back(node_json(node));
+  json slow = json::array();
+  for (const cluster::SlowRank& each : status.slow)
+    slow.push_back({{"rank", each.rank},
+                    {"cause", slow_cause_name(each.cause)},
+                    {"seconds", seconds_of(each.time_us)},
+                    {"usual_seconds", seconds_of(each.usual_us)},
+                    {"step_seconds", seconds_of(each.step_us)},
+                    {"text", to_string(each)}});
   const json made = {{"scheduler", job.scheduler},
                      {"job", fmt::format("{:016x}", job.job_id)},
                      {"epoch", job.epoch},
@@ -212,6 +269,7 @@ std::string status_json(const JobStatus& job, bool is_indented) {
                      {"text", status.text},
                      {"absent_workers", absent(status, Role::worker)},
                      {"absent_servers", absent(status, Role::server)},
+                     {"slow", std::move(slow)},
                      {"nodes", std::move(nodes)}};
   // A name may hold bytes that are no text.
   return made.dump(is_indented ? 2 : -1, ' ', false, json::error_handler_t::replace) + "\n";

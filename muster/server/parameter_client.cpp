@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "muster/base/state_clock.h"
 #include "muster/server/sorted_ids.h"
 #include "muster/server/wire.h"
 #include "muster/server/worker_machine.h"
@@ -364,6 +365,7 @@ std::string ParameterClient::Implementation::missing_servers() const {
 
 template <class Done>
 Result<> ParameterClient::Implementation::wait(const Done& done, std::string_view what) {
+  const WaitingScope waiting;
   const TimePoint deadline = real_clock().now() + options_.timeout;
   for (;;) {
     // First: a refusal may have come together with what is waited for.

@@ -6,6 +6,15 @@
 #include "muster/train/profile_recorder.h"
 
 namespace muster::train {
+namespace {
+
+// That of the main thread's clock.
+std::size_t clock_state(cluster::WorkPhase phase) {
+  return first_phase_state + static_cast<std::size_t>(phase);
+}
+
+}  // namespace
+
 ActivityScope::ActivityScope(cluster::WorkPhase phase)
     : before_(process().activity.phase.load(std::memory_order_relaxed)) {
   set_activity(phase);
@@ -16,10 +25,17 @@ void set_activity(cluster::WorkPhase phase) {
   if (ProfileRecorder* const profile = process().profile.active.load(std::memory_order_relaxed))
     profile->enter(phase);
   process().activity.phase.store(phase, std::memory_order_relaxed);
+  if (StateClock* const clock = thread_clock()) clock->enter(clock_state(phase), real_clock().now());
 }
 void note_finished() { process().activity.finished.fetch_add(1, std::memory_order_relaxed); }
 void note_train_epoch(std::int64_t epoch) {
   process().activity.train_epoch.store(static_cast<std::uint64_t>(epoch), std::memory_order_relaxed);
+}
+
+void start_clock() {
+  MainActivity& now = process().activity;
+  set_thread_clock(now.clock);
+  set_activity(now.phase.load(std::memory_order_relaxed));
 }
 
 cluster::Activity activity_of_main_thread() {

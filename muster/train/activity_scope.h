@@ -1,13 +1,16 @@
 // Activity of this process's main thread, for the ranks that wait for it: it travels with the heartbeat.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
+#include "muster/base/state_clock.h"
 #include "muster/cluster/cluster.h"
 
 namespace muster::train {
 
-// From its construction to its destruction; then it is again what it was before. Two stores, no more.
+// From its construction to its destruction; then it is again what it was before. Two stores, and in a job two
+// readings of the clock.
 // Threads: the main thread. Another one that makes some does no harm but to what people read.
 class ActivityScope {
  public:
@@ -27,6 +30,11 @@ void set_activity(cluster::WorkPhase phase);
 void note_finished();
 // The epoch of a training, from 1; 0: the training has ended.
 void note_train_epoch(std::int64_t epoch);
+
+// From now on a clock runs for the calling thread, which is the main one: MainActivity::clock.
+void start_clock();
+// Its states from here on are the phases.
+inline constexpr std::size_t first_phase_state = StateClock::waiting + 1;
 
 // Without calls with other workers. Any thread.
 cluster::Activity activity_of_main_thread();

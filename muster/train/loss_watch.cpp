@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 #include "muster/train/aborted_step.h"
@@ -9,6 +10,7 @@
 #include "muster/train/job.h"
 #include "muster/train/process.h"
 #include "muster/train/run_context.h"
+#include "muster/train/training_numbers.h"
 
 namespace muster::train {
 namespace {
@@ -37,6 +39,11 @@ void tell_of_loss(double loss, bool is_done) {
                   number_text(loss), name_of_step(step_now(is_done))));
 }
 
+void look_at_loss(double loss, bool is_done) {
+  note_loss(loss);
+  if (!std::isfinite(loss)) tell_of_loss(loss, is_done);
+}
+
 }  // namespace
 
 ModelSteps::ModelSteps(const std::int64_t& step)
@@ -49,7 +56,7 @@ ModelSteps::~ModelSteps() {
 }
 
 void watch_numbers(const Environment& environment) {
-  graph::set_anomaly_hooks({.line = graph::anomaly_hooks().line, .step = &step_text, .loss = &tell_of_loss});
+  graph::set_anomaly_hooks({.line = graph::anomaly_hooks().line, .step = &step_text, .loss = &look_at_loss});
   if (environment.get("MUSTER_DETECT_ANOMALY") == "1") detect_anomaly();
   process().metrics_file = environment.get("MUSTER_METRICS_FILE").value_or("");
 }

@@ -18,6 +18,7 @@
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 #include "muster/train/step_logger.h"
+#include "muster/train/training_numbers.h"
 
 namespace muster::train {
 namespace {
@@ -91,7 +92,8 @@ Result<> Model::Training::begin(bool in_epoch) {
 }
 
 Result<> Model::Training::check_options() {
-  MUSTER_TRY_VOID(pipeline_layout());
+  MUSTER_TRY(const PipelineLayout layout, pipeline_layout());
+  note_stage(layout.stage);
   MUSTER_TRY_VOID(check_places(*model_.train_network_));
   MUSTER_TRY_VOID(check_shards(options_.dataset));
   if (options_.epochs < 1 || options_.initial_epoch < 0)
@@ -227,6 +229,7 @@ Result<> Model::Training::begin_step() {
 // A resumed training draws the random numbers that an unbroken one would.
 Result<> Model::Training::step(std::span<const Tensor> batch) {
   const ActivityScope computing(cluster::WorkPhase::computing);
+  note_step_of_model(*context_, batch);
   if (loop_.recovers()) MUSTER_TRY_VOID(ready_for_loss());
   MUSTER_TRY(std::vector<Tensor> outputs,
              run_step(*model_.train_network_, batch, step_number_++, commits_ ? &commit_step : nullptr));
@@ -287,6 +290,7 @@ Result<> Model::Training::validate() {
   MUSTER_TRY_VOID(done);
   if (step_is_aborted()) return {};
   for (auto& value : values) context_->eval_results.push_back(std::move(value));
+  note_metrics(context_->eval_results);
   print_results();
   return {};
 }

@@ -8,9 +8,11 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "muster/base/base.h"
+#include "muster/base/state_clock.h"
 #include "muster/cluster/cluster.h"
 #include "muster/graph/graph.h"
 #include "muster/train/context.h"
@@ -45,6 +47,22 @@ struct MainActivity {
   std::atomic<cluster::WorkPhase> phase{cluster::WorkPhase::starting};
   std::atomic<std::uint64_t> finished{0};
   std::atomic<std::uint64_t> train_epoch{0};
+  StateClock clock;  // runs in a job
+};
+
+// Numbers of the training that runs, which travel with the heartbeat: training_numbers.h.
+struct TrainingNumbers {
+  // NaN where there is none; a loss that is NaN has another bit pattern.
+  std::atomic<std::uint64_t> loss_bits{no_number};
+  std::atomic<std::uint64_t> learning_rate_bits{no_number};
+  std::atomic<std::uint64_t> samples{0};
+  std::atomic<std::uint32_t> stage{0};
+  // A letter box: who reads takes what lies in it. Without a lock, which a forked child could find taken.
+  std::atomic<std::vector<std::pair<std::string, double>>*> metrics{nullptr};
+  std::vector<std::pair<std::string, double>> last_metrics;  // of who reads
+  TimePoint rate_due{};                                      // of the main thread
+
+  static constexpr std::uint64_t no_number = ~std::uint64_t{0};
 };
 
 // profile_recorder.h. The recorder stays when a profile ends, since a run may still hold it.
@@ -115,6 +133,7 @@ struct Process {
   const std::uint64_t drawn_seed = entropy();  // where neither the script nor the job says one
   FrontEnd front_end;
   MainActivity activity;
+  TrainingNumbers training;
   ProfileState profile;
   LayoutQuestions layout;
   UpdateWatch updates;

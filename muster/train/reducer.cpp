@@ -16,6 +16,7 @@
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/recovering_call.h"
 #include "muster/train/session.h"
+#include "muster/train/training_numbers.h"
 
 namespace muster::train {
 namespace {
@@ -151,6 +152,7 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   if (session == nullptr) return reduced;
   Membership& membership = session->membership();
   MUSTER_TRY(const PipelineLayout now, pipeline_layout());
+  note_stage(now.stage);
   if (has_whole_batch(now) || gradients.empty()) {
     membership.report_step(++steps_);
     return reduced;

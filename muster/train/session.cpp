@@ -13,6 +13,7 @@
 #include "muster/train/program.h"
 #include "muster/train/served_parameters.h"
 #include "muster/train/server_role.h"
+#include "muster/train/training_numbers.h"
 
 namespace muster::train {
 namespace {
@@ -97,6 +98,7 @@ std::optional<cluster::Failure> Session::open(const cluster::Settings& settings,
   process().served_parameters = new ServedParameters(
       *process().session, {.call_timeout = settings.receive_timeout, .security = registration->security});
   set_while_waiting([] { Session::current()->membership_.look_for_interruption_of_wait(); });
+  start_clock();
   set_activity(cluster::WorkPhase::script);
   on_exit(leave_at_exit, nullptr);
   return std::nullopt;
@@ -114,11 +116,13 @@ void Session::follow_cluster() {
            [this](std::shared_ptr<const cluster::Roster> roster) { groups_->formed(std::move(roster)); },
        .left = [this](std::uint64_t epoch, std::uint32_t rank) { groups_->left(epoch, rank); },
        .replaced = [this] { return recovery_.lost_folder(); }});
-  node_->on_beat([this] {
-    cluster::Activity activity = activity_of_main_thread();
-    groups_->tell(activity);
-    return activity;
-  });
+  node_->on_beat(
+      [this] {
+        cluster::Activity activity = activity_of_main_thread();
+        groups_->tell(activity);
+        return activity;
+      },
+      numbers_of_training);
 }
 
 // Where processes may come back, the others may be anywhere in their scripts: they connect at the first call.

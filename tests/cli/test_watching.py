@@ -83,7 +83,10 @@ def test_status_shows_the_live_roster_as_a_table_and_as_json(cluster, monkeypatc
     monkeypatch.setenv("MS_SCHED_PORT", port)
     table = muster("status").stdout
     assert re.search(r"^job \w{16} at 127.0.0.1:\d+: running, epoch 1", table)
-    assert re.search(r"^worker +1 +1 +127\.0\.0\.1 +\d+ +1 +- +computing +\d\.\d s ago$", table, re.MULTILINE)
+    told = r"^worker +1 +1 +127\.0\.0\.1 +\d+ +1 +- +computing +\d\.\d s ago +- +- +\S.* +\d+ MiB +\S+$"
+    assert re.search(told, table, re.MULTILINE)
+    memory = [node["memory_bytes"] for node in json.loads(muster("status", "--json").stdout)["nodes"]]
+    assert all(size > 1 << 20 for size in memory)
 
 
 def test_status_says_who_is_absent_while_a_cluster_forms(cluster):

@@ -15,6 +15,7 @@
 #include "muster/cluster/scheduler/peers.h"
 #include "muster/cluster/scheduler/phase.h"
 #include "muster/cluster/scheduler/seating.h"
+#include "muster/cluster/scheduler/slow_report.h"
 #include "muster/cluster/scheduler/stuck_report.h"
 #include "muster/cluster/seats.h"
 
@@ -80,6 +81,7 @@ class Job {
   Liveness liveness;
   Seating seating;
   StuckReport stuck;
+  SlowReport slow{*this};
   ParameterCheck parameters;
   ObserverDesk observers;
   SchedulerActions actions = {};

@@ -62,6 +62,8 @@ struct PeerReport {
   std::uint64_t step = no_step;
   std::optional<Progress> progress = {};
   Activity activity = {};
+  std::optional<ProcessStats> stats = {};
+  PaceMeter pace = {};
   StuckWatch::Mark mark = {};
   bool asks_to_leave = false;  // its script is done
 };

@@ -18,6 +18,7 @@ constexpr std::uint32_t links_lost_in_a_row_max = 10;
 
 Running::Running(Job& job) : Phase(job) {
   job_.stuck.begin_epoch();
+  job_.slow.clear();
   job_.parameters.begin_epoch();
 }
 
@@ -40,6 +41,7 @@ void Running::give_up_link() {
 }
 
 void Running::forgive(Duration pause) {
+  job_.slow.clear();
   if (link_lost_until_) *link_lost_until_ += pause;
 }
 

@@ -25,6 +25,7 @@ message::Status status_of(const Job& job) {
                          .age = whole(job.now - job.start),
                          .text = job.phase().text()};
   if (job.is(JobState::running)) status.without_step = whole(job.stuck.pause());
+  status.slow = job.slow.slow();
   for (const auto& [id, peer] : job.peers) {
     if (status.nodes.size() == status_nodes_max) break;
     status.nodes.push_back({.role = peer.member.role,
@@ -38,7 +39,9 @@ message::Status status_of(const Job& job) {
                             .epoch = peer.said.epoch,
                             .step = peer.said.step,
                             .activity = peer.said.activity,
-                            .silence = whole(silence_of(job, peer))});
+                            .silence = whole(silence_of(job, peer)),
+                            .stats = peer.said.stats,
+                            .pace = peer.said.pace.pace()});
   }
   std::stable_sort(status.nodes.begin(), status.nodes.end(), [](const auto& a, const auto& b) {
     return std::pair(a.role, a.rank) < std::pair(b.role, b.rank);

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include "muster/base/state_clock.h"
+
 namespace muster::graph {
 
 struct CallThread::Shared {
@@ -74,6 +76,7 @@ void CallThread::give(void (*run)(const KernelCall&), const KernelCall& call) {
 }
 
 void CallThread::wait(std::uint64_t count) {
+  const WaitingScope waiting;
   const auto is_done = [&] { return shared_->done >= count; };
   std::unique_lock lock(shared_->mutex);
   while (!shared_->finished.wait_for(lock, wait_slice, is_done)) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cmath>
 #include <set>
 
 #include "muster/cluster/variables.h"
@@ -30,6 +31,16 @@ Member member(Role role, std::uint32_t rank) {
           .has_left = rank == 3};
 }
 
+ProcessStats stats() {
+  return {.counters =
+              {.samples = 320, .cpu_us = 9, .own_us = {1, 2, 3, 4, 5, 6}, .waiting_us = 7, .core_wait_us = 8},
+          .loss = -0.25,
+          .memory_bytes = std::uint64_t{5} << 30,
+          .round_trip_us = 120,
+          .stage = 1,
+          .metrics = {{"accuracy", 0.97}, {"loss", 1e300}}};
+}
+
 message::Status status() {
   message::Status status{.state = message::Status::State::recovering,
                          .recovers = true,
@@ -46,7 +57,10 @@ message::Status status() {
                           .epoch = 3,
                           .step = 41,
                           .activity = {WorkPhase::computing, CallKind::none, 0, 7, 1},
-                          .silence = std::chrono::milliseconds(120)});
+                          .silence = std::chrono::milliseconds(120),
+                          .stats = stats(),
+                          .pace = {.window_us = 10'000'000, .steps = 41, .spent = stats().counters}});
+  status.slow.push_back({1, SlowCause::network, 9000, 100, 400'000});
   status.nodes.push_back({.role = Role::server, .rank = 3, .has_left = true});
   return status;
 }
@@ -103,6 +117,8 @@ std::vector<Message> one_of_each() {
       {7, 1, message::Rejoin{{40124, "muster-8899aabbccddeeff"}, {2, 17}}},
       {7, 1, message::LinkLost{"the connection to worker 3 broke"}},
       {7, 1, message::Beat{41, {}, {WorkPhase::reading_data, CallKind::all_reduce, 18, 40, 2}}},
+      {7, 1, message::Beat{.step = 41, .stats = stats()}},
+      {7, 1, message::Beat{.stats = ProcessStats{.loss = std::nan(""), .learning_rate = 0.1}}},
       {7, 1, message::Stuck{"rank 2: in data loading at step 41"}},
       {0, 0, message::StatusRequest{}},
       {7, 1, status()},

@@ -47,6 +47,35 @@ TEST(Status, IsATableOfTheLiveRoster) {
       "absent: 1 worker\n");
 }
 
+TEST(Status, HasTheNumbersOfProcessesThatTellThem) {
+  JobStatus told = job();
+  told.status.nodes[0].stats = cluster::ProcessStats{
+      .loss = 0.5, .memory_bytes = std::uint64_t{402} << 20, .metrics = {{"accuracy", 0.75}}};
+  told.status.nodes[0].pace = {.window_us = 10'000'000,
+                               .steps = 100,
+                               .spent = {.samples = 3200, .cpu_us = 9'000'000, .waiting_us = 6'200'000}};
+  told.status.slow = {{1, cluster::SlowCause::reading_data, 58'300, 7500, 100'000}};
+  const std::string text = status_text(told);
+  EXPECT_THAT(text, HasSubstr("last heartbeat  loss  step time  waiting  memory   cores\n"));
+  EXPECT_THAT(text, HasSubstr("0.2 s ago       0.5   100 ms     62 %     402 MiB  0.9\n"));
+  EXPECT_THAT(text, HasSubstr("0.0 s ago       -     -          -        -        -\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nrank 1 holds up the others in each step (100 ms): reading its data takes 58.3 "
+                        "ms, and the others 7.5 ms\n"));
+  const auto json = nlohmann::json::parse(status_json(told));
+  const auto& node = json["nodes"][0];
+  EXPECT_EQ(node["loss"], 0.5);
+  EXPECT_EQ(node["learning_rate"], nullptr);
+  EXPECT_EQ(node["metrics"]["accuracy"], 0.75);
+  EXPECT_EQ(node["memory_bytes"], 402 << 20);
+  EXPECT_EQ(node["step_seconds"], 0.1);
+  EXPECT_EQ(node["samples_per_second"], 320);
+  EXPECT_EQ(node["cpu_cores"], 0.9);
+  EXPECT_EQ(node["time_shares"]["waiting"], 0.62);
+  EXPECT_EQ(json["nodes"][1]["time_shares"], nullptr);
+  EXPECT_EQ(json["slow"][0]["cause"], "reading_data");
+}
+
 TEST(Status, IsOneLineForALogThatIsFollowed) {
   EXPECT_EQ(status_line(job()), "running, 2 of 3 workers, step 41 (epoch 3), worker 1 not connected");
   JobStatus forming = job();

@@ -1,0 +1,276 @@
+#include "muster/cluster/slow_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <numeric>
+
+namespace muster::cluster {
+namespace {
+
+constexpr Duration look_interval = std::chrono::milliseconds(500);
+// So many intervals in a row, each with a step at least, must tell the same: steps may differ by nature.
+constexpr std::size_t intervals_needed = 8;
+// Of their time: what a slow rank works more than the others in each interval, and what these wait more.
+constexpr double excess_min = 0.2;
+constexpr double waiting_min = 0.1;
+constexpr std::uint64_t excess_us_min = 200;
+// Of a host whose answers take long: in themselves, against the others', and what all ranks then wait.
+constexpr double round_trip_us_min = 5000;
+constexpr double round_trip_ratio_min = 10;
+constexpr double network_waiting_min = 0.3;
+// Where most ranks lack cores by so much of their time, the lack says nothing about one of them.
+constexpr double core_wait_of_all = 0.1;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Of an interval, what the main thread did by itself, and that with what it waited.
+double own_us(const ProcessCounters& spent) {
+  const auto starting = static_cast<std::size_t>(WorkPhase::starting);
+  const auto& own = spent.own_us;
+  return static_cast<double>(std::accumulate(own.begin(), own.end(), std::uint64_t{0}) - own.at(starting));
+}
+double whole_us(const ProcessCounters& spent) {
+  return std::max(1.0, own_us(spent) + static_cast<double>(spent.waiting_us));
+}
+
+// Of an interval's time, or summed over several.
+struct Shares {
+  std::array<double, work_phases> phases{};
+  double waiting = 0;
+  double core_wait = 0;
+
+  static Shares of(const ProcessCounters& spent) {
+    const double whole = whole_us(spent);
+    Shares made{.waiting = static_cast<double>(spent.waiting_us) / whole,
+                .core_wait = static_cast<double>(spent.core_wait_us) / whole};
+    for (std::size_t i = first_phase; i < work_phases; ++i)
+      made.phases.at(i) = static_cast<double>(spent.own_us.at(i)) / whole;
+    return made;
+  }
+  // Each by itself.
+  static Shares median(const std::vector<Shares>& all) {
+    const auto of = [&](const auto& value) {
+      std::vector<double> values;
+      for (const Shares& each : all) values.push_back(value(each));
+      return cluster::median(std::move(values));
+    };
+    Shares made{.waiting = of([](const Shares& each) { return each.waiting; }),
+                .core_wait = of([](const Shares& each) { return each.core_wait; })};
+    for (std::size_t i = first_phase; i < work_phases; ++i)
+      made.phases.at(i) = of([i](const Shares& each) { return each.phases.at(i); });
+    return made;
+  }
+
+  double own() const { return std::accumulate(phases.begin(), phases.end(), 0.0); }
+  void add(const Shares& other) {
+    for (std::size_t i = 0; i < work_phases; ++i) phases.at(i) += other.phases.at(i);
+    waiting += other.waiting;
+    core_wait += other.core_wait;
+  }
+  // The phase that takes more than it does there.
+  std::size_t most_above(const Shares& other) const {
+    std::size_t most = first_phase;
+    for (std::size_t i = first_phase; i < work_phases; ++i)
+      if (phases.at(i) - other.phases.at(i) > phases.at(most) - other.phases.at(most)) most = i;
+    return most;
+  }
+
+ private:
+  static constexpr auto first_phase = static_cast<std::size_t>(WorkPhase::starting) + 1;
+};
+
+SlowCause cause_of(WorkPhase phase) {
+  switch (phase) {
+    case WorkPhase::reading_data:
+      return SlowCause::reading_data;
+    case WorkPhase::saving:
+      return SlowCause::saving;
+    case WorkPhase::evaluating:
+      return SlowCause::evaluating;
+    case WorkPhase::script:
+      return SlowCause::script;
+    case WorkPhase::starting:
+    case WorkPhase::computing:
+      break;
+  }
+  return SlowCause::computing;
+}
+
+std::string_view words_of(SlowCause cause) {
+  switch (cause) {
+    case SlowCause::computing:
+      return "its computing takes";
+    case SlowCause::reading_data:
+      return "reading its data takes";
+    case SlowCause::saving:
+      return "saving takes";
+    case SlowCause::evaluating:
+      return "evaluating takes";
+    case SlowCause::script:
+      return "its script (callbacks, prints) takes";
+    case SlowCause::host_load:
+      return "other processes have the cores of its host; waiting for one takes";
+    case SlowCause::network:
+      return "its network is slow; an answer of the scheduler takes";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string_view slow_cause_name(SlowCause cause) {
+  switch (cause) {
+    case SlowCause::computing:
+      return "computing";
+    case SlowCause::reading_data:
+      return "reading_data";
+    case SlowCause::saving:
+      return "saving";
+    case SlowCause::evaluating:
+      return "evaluating";
+    case SlowCause::script:
+      return "script";
+    case SlowCause::host_load:
+      return "host_load";
+    case SlowCause::network:
+      return "network";
+  }
+  return "";
+}
+
+std::string to_string(const SlowRank& slow) {
+  const auto seconds = [](std::uint64_t microseconds) { return static_cast<double>(microseconds) / 1e6; };
+  return fmt::format("rank {} holds up the others in each step ({}): {} {}, and the others {}", slow.rank,
+                     time_text(seconds(slow.step_us)), words_of(slow.cause), time_text(seconds(slow.time_us)),
+                     time_text(seconds(slow.usual_us)));
+}
+
+void SlowWatch::clear() {
+  ranks_.clear();
+  slow_.clear();
+}
+
+std::vector<SlowRank> SlowWatch::look(const std::vector<Worker>& workers, TimePoint now) {
+  if (!take(workers, now)) return {};
+  std::vector<SlowRank> found;
+  for (const auto& [number, rank] : ranks_)
+    if (const auto slow = judge(number, rank)) found.push_back(*slow);
+  std::vector<SlowRank> news;
+  for (const SlowRank& each : found)
+    if (std::ranges::none_of(slow_, [&](const SlowRank& old) { return old.rank == each.rank; }))
+      news.push_back(each);
+  slow_ = std::move(found);
+  return news;
+}
+
+// Whether an interval of all workers has ended: each has made a step in it.
+bool SlowWatch::take(const std::vector<Worker>& workers, TimePoint now) {
+  if (now - taken_at_ < look_interval) return false;
+  const bool are_the_same =
+      workers.size() == ranks_.size() && std::ranges::all_of(workers, [this](const Worker& worker) {
+        const auto known = ranks_.find(worker.rank);
+        return known != ranks_.end() && worker.step >= known->second.step;
+      });
+  if (!are_the_same) {
+    clear();
+    for (const Worker& worker : workers)
+      ranks_[worker.rank] = {worker.step, worker.stats->stage, worker.stats->counters, {}};
+    taken_at_ = now;
+    return false;
+  }
+  if (std::ranges::any_of(workers,
+                          [this](const Worker& each) { return each.step == ranks_.at(each.rank).step; }))
+    return false;
+  for (const Worker& worker : workers) {
+    Rank& rank = ranks_.at(worker.rank);
+    rank.intervals.push_back(
+        {worker.step - rank.step, worker.stats->counters.since(rank.counters), worker.stats->round_trip_us});
+    if (rank.intervals.size() > intervals_needed) rank.intervals.pop_front();
+    rank.step = worker.step;
+    rank.counters = worker.stats->counters;
+  }
+  taken_at_ = now;
+  return true;
+}
+
+// Against those that do the same stage of a placed network: others have other work by nature.
+std::optional<SlowRank> SlowWatch::judge(std::uint32_t number, const Rank& rank) const {
+  if (rank.intervals.size() < intervals_needed) return std::nullopt;
+  std::vector<const Rank*> others;
+  for (const auto& [other_number, other] : ranks_)
+    if (other_number != number && other.stage == rank.stage) others.push_back(&other);
+  if (others.empty()) return std::nullopt;
+  if (const auto slow = judge_work(number, rank, others)) return slow;
+  return judge_network(number, rank, others);
+}
+
+// Shares of time, not times of steps: a heartbeat comes in the middle of a step, and all who step together
+// take the same time for it.
+std::optional<SlowRank> SlowWatch::judge_work(std::uint32_t number, const Rank& rank,
+                                              const std::vector<const Rank*>& others) const {
+  Shares mine, usual;
+  for (std::size_t i = 0; i < intervals_needed; ++i) {
+    std::vector<Shares> of_others;
+    for (const Rank* other : others) of_others.push_back(Shares::of(other->intervals[i].spent));
+    const Shares here = Shares::of(rank.intervals[i].spent);
+    const Shares there = Shares::median(of_others);
+    if (here.own() - there.own() < excess_min || there.waiting - here.waiting < waiting_min)
+      return std::nullopt;
+    mine.add(here);
+    usual.add(there);
+  }
+  const double step_us = mean_step_us(rank);
+  const auto of_step = [&](double share) {
+    return static_cast<std::uint64_t>(share / static_cast<double>(intervals_needed) * step_us);
+  };
+  const double excess = mine.own() - usual.own();
+  if (of_step(excess) < excess_us_min) return std::nullopt;
+  if (mine.core_wait - usual.core_wait > excess / 2) {
+    if (usual.core_wait > core_wait_of_all * intervals_needed) return std::nullopt;
+    return SlowRank{number, SlowCause::host_load, of_step(mine.core_wait), of_step(usual.core_wait),
+                    of_step(intervals_needed)};
+  }
+  const std::size_t most = mine.most_above(usual);
+  return SlowRank{number, cause_of(static_cast<WorkPhase>(most)), of_step(mine.phases.at(most)),
+                  of_step(usual.phases.at(most)), of_step(intervals_needed)};
+}
+
+// All wait for what comes from there or goes there, and no other works longer.
+std::optional<SlowRank> SlowWatch::judge_network(std::uint32_t number, const Rank& rank,
+                                                 const std::vector<const Rank*>& others) const {
+  // The shortest: a busy process answers late, now and then.
+  const auto round_trip = [](const Rank& each) {
+    std::uint64_t least = each.intervals.front().round_trip_us;
+    for (const Interval& interval : each.intervals) least = std::min(least, interval.round_trip_us);
+    return static_cast<double>(least);
+  };
+  std::vector<double> usual;
+  for (const Rank* other : others) usual.push_back(round_trip(*other));
+  const double mine = round_trip(rank);
+  const double theirs = median(std::move(usual));
+  if (theirs <= 0 || mine < std::max(round_trip_us_min, theirs * round_trip_ratio_min)) return std::nullopt;
+  double waiting = 0;
+  for (const Interval& each : rank.intervals) waiting += Shares::of(each.spent).waiting;
+  if (waiting < network_waiting_min * static_cast<double>(intervals_needed)) return std::nullopt;
+  return SlowRank{number, SlowCause::network, static_cast<std::uint64_t>(mine),
+                  static_cast<std::uint64_t>(theirs), static_cast<std::uint64_t>(mean_step_us(rank))};
+}
+
+double SlowWatch::mean_step_us(const Rank& rank) {
+  double whole = 0;
+  std::uint64_t steps = 0;
+  for (const Interval& each : rank.intervals) {
+    whole += whole_us(each.spent);
+    steps += each.steps;
+  }
+  return whole / static_cast<double>(steps);
+}
+
+}  // namespace muster::cluster
