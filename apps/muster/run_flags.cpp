@@ -169,6 +169,10 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
                   "Serve the numbers of the job to Prometheus at http://127.0.0.1:PORT/metrics, or at HOST")
       ->type_name("[HOST:]PORT");
   command
+      .add_flag("--dashboard{0}", flags.dashboard,
+                "Serve a page of the job, at a free port of this host; --dashboard=[HOST:]PORT chooses one")
+      ->type_name("[=[HOST:]PORT]");
+  command
       .add_option(
           "--metrics-file", flags.metrics_file,
           "Append a line of JSON for each step to this file; with {rank} in the name, one for each worker")
@@ -212,6 +216,7 @@ Result<launch::PartialSettings> settings_of(const RunFlags& flags) {
   say(said.ssh, flags.ssh, "--ssh");
   say(said.log_folder, flags.log_folder, "--log-dir");
   say(said.metrics_port, flags.metrics_port, "--metrics-port");
+  say(said.dashboard, flags.dashboard, "--dashboard");
   say(said.tls_config, flags.tls_config, "--tls-config");
   say(said.client_password_file, flags.client_password_file, "--client-password-file");
   say(said.server_password_file, flags.server_password_file, "--server-password-file");

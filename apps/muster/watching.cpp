@@ -132,9 +132,9 @@ int give_metrics(const WatchFlags& flags) {
     fmt::print("{}", launch::metrics_text(*job));
     return 0;
   }
-  auto server = launch::MetricsServer::open(flags.listen);
+  auto server = launch::JobServer::open(launch::JobServer::Shows::numbers, flags.listen);
   if (!server) return refuse("metrics", fmt::format("--listen {}: {}", flags.listen, server.error().message));
-  fmt::print("http://{}/metrics\n", to_string(server->address()));
+  fmt::print("{}\n", server->url());
   std::fflush(stdout);
   const auto served = server->serve(ask, real_clock());
   return served ? 0 : refuse("metrics", served.error().message, 1);

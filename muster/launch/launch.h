@@ -8,6 +8,7 @@
 #pragma once
 
 #include "muster/launch/certs.h"                  // IWYU pragma: export
+#include "muster/launch/dashboard/job_server.h"   // IWYU pragma: export
 #include "muster/launch/doctor.h"                 // IWYU pragma: export
 #include "muster/launch/hosts/agent.h"            // IWYU pragma: export
 #include "muster/launch/hosts/mpi_daemon.h"       // IWYU pragma: export

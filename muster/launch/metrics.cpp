@@ -1,21 +1,11 @@
 #include "muster/launch/metrics.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <csignal>
 #include <cstddef>
-#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "muster/launch/child_environment.h"
 
 namespace muster::launch {
 namespace {
@@ -23,14 +13,6 @@ namespace {
 using cluster::in_seconds;
 using cluster::message::Status;
 using Labels = std::vector<std::pair<std::string_view, std::string>>;
-
-constexpr std::size_t request_bytes_max = 8192;
-constexpr Duration request_limit = std::chrono::seconds(2);
-constexpr Duration ask_interval = std::chrono::milliseconds(500);
-constexpr Duration look_interval =
-    std::chrono::seconds(5);  // whether the job is over, where no request comes
-// A scheduler that has died is started again within this time, where the job recovers.
-constexpr Duration restart_timeout = std::chrono::seconds(35);
 
 std::string escaped(std::string_view value) {
   std::string text;
@@ -75,7 +57,10 @@ std::string of_job(const JobStatus& job) {
     state.add(each == status.state ? 1 : 0, {{"state", std::string(state_name(each))}});
   Family wanted("muster_job_processes_wanted", "Processes that the job is made of.");
   wanted.add(status.worker_num, {{"role", "worker"}}).add(status.server_num, {{"role", "server"}});
-  return info.text() + state.text() + wanted.text() +
+  Family slow("muster_job_slow_rank", "1: the others wait for this rank in each step, and why.");
+  for (const cluster::SlowRank& each : status.slow)
+    slow.add(1, {{"rank", std::to_string(each.rank)}, {"cause", std::string(slow_cause_name(each.cause))}});
+  return info.text() + state.text() + wanted.text() + slow.text() +
          Family("muster_job_epoch", "Epoch of the job: one more each time that a lost process has come back.")
              .add(static_cast<double>(job.epoch))
              .text() +
@@ -83,6 +68,52 @@ std::string of_job(const JobStatus& job) {
          Family("muster_job_without_step_seconds", "Time since any rank finished a step.")
              .add(in_seconds(status.without_step))
              .text();
+}
+
+Labels who(const Status::Node& node) {
+  return {{"role", std::string(to_string(node.role))},
+          {"rank", node.has_rank ? std::to_string(node.rank) : ""},
+          {"host", node.address}};
+}
+
+Labels with(Labels labels, std::string_view label, std::string value) {
+  labels.emplace_back(label, std::move(value));
+  return labels;
+}
+
+// What the processes measure themselves; what one does not know is left out.
+std::string numbers_of_processes(const std::vector<Status::Node>& nodes) {
+  Family loss("muster_process_loss", "Loss of the last step.");
+  Family rate("muster_process_learning_rate", "Learning rate of a late step.");
+  Family metric("muster_process_metric", "Metric of the last evaluation of fit.");
+  Family memory("muster_process_memory_bytes", "Resident memory.");
+  Family cores("muster_process_cpu_cores", "Cores that it kept busy, over the last seconds.");
+  Family step("muster_process_step_seconds", "Time of a step, over the last seconds.");
+  Family samples("muster_process_samples_per_second", "Samples that went through its steps a second.");
+  Family share("muster_process_time_share",
+               "Where the time of its main thread went in the last seconds, from 0 to 1.");
+  for (const Status::Node& node : nodes) {
+    if (!node.stats) continue;
+    const cluster::Pace& pace = node.pace;
+    const Labels labels = who(node);
+    const auto add = [&](Family& family, const std::optional<double>& value) {
+      if (value) family.add(*value, labels);
+    };
+    add(loss, node.stats->loss);
+    add(rate, node.stats->learning_rate);
+    for (const auto& [name, value] : node.stats->metrics) metric.add(value, with(labels, "name", name));
+    if (node.stats->memory_bytes != 0) memory.add(static_cast<double>(node.stats->memory_bytes), labels);
+    add(cores, pace.cores());
+    add(step, pace.step_seconds());
+    add(samples, pace.samples_per_second());
+    if (pace.window_us == 0) continue;
+    share.add(pace.share(pace.spent.waiting_us), with(labels, "what", "waiting"));
+    for (std::size_t phase = 0; phase < cluster::work_phases; ++phase)
+      share.add(pace.share(pace.spent.own_us.at(phase)),
+                with(labels, "what", std::string(phase_name(static_cast<cluster::WorkPhase>(phase)))));
+  }
+  return loss.text() + rate.text() + metric.text() + memory.text() + cores.text() + step.text() +
+         samples.text() + share.text();
 }
 
 std::string of_processes(const std::vector<Status::Node>& nodes) {
@@ -94,48 +125,21 @@ std::string of_processes(const std::vector<Status::Node>& nodes) {
   Family waits("muster_process_in_call", "1: in a call with other workers.");
   Family call("muster_process_call_number", "Number of the collective call that it is in, or was in last.");
   for (const Status::Node& node : nodes) {
-    const Labels who = {{"role", std::string(to_string(node.role))},
-                        {"rank", node.has_rank ? std::to_string(node.rank) : ""},
-                        {"host", node.address}};
-    up.add(node.is_connected || node.has_left ? 1 : 0, who);
-    silence.add(in_seconds(node.silence), who);
-    if (node.step != cluster::no_step) step.add(static_cast<double>(node.step), who);
-    if (node.activity.train_epoch != 0) epoch.add(static_cast<double>(node.activity.train_epoch), who);
-    waits.add(node.activity.call != CallKind::none ? 1 : 0, who);
-    if (node.activity.call_number != 0) call.add(static_cast<double>(node.activity.call_number), who);
+    const Labels labels = who(node);
+    up.add(node.is_connected || node.has_left ? 1 : 0, labels);
+    silence.add(in_seconds(node.silence), labels);
+    if (node.step != cluster::no_step) step.add(static_cast<double>(node.step), labels);
+    if (node.activity.train_epoch != 0) epoch.add(static_cast<double>(node.activity.train_epoch), labels);
+    waits.add(node.activity.call != CallKind::none ? 1 : 0, labels);
+    if (node.activity.call_number != 0) call.add(static_cast<double>(node.activity.call_number), labels);
     for (const auto each :
          {cluster::WorkPhase::starting, cluster::WorkPhase::script, cluster::WorkPhase::reading_data,
           cluster::WorkPhase::computing, cluster::WorkPhase::saving, cluster::WorkPhase::evaluating}) {
-      Labels labels = who;
-      labels.emplace_back("phase", phase_name(each));
-      phase.add(each == node.activity.phase ? 1 : 0, labels);
+      phase.add(each == node.activity.phase ? 1 : 0, with(labels, "phase", std::string(phase_name(each))));
     }
   }
-  return up.text() + step.text() + epoch.text() + silence.text() + phase.text() + waits.text() + call.text();
-}
-
-std::string response(std::string_view status, std::string_view body) {
-  return fmt::format(
-      "HTTP/1.1 {}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: "
-      "{}\r\nConnection: close\r\n\r\n{}",
-      status, body.size(), body);
-}
-
-// What stands before the body of a request, which has none.
-Result<std::string> receive_request(net::Socket& socket, const Clock& clock) {
-  const TimePoint deadline = clock.now() + request_limit;
-  std::string request;
-  std::array<char, 1024> bytes;
-  while (request.find("\r\n\r\n") == std::string::npos) {
-    if (request.size() > request_bytes_max) return fail(Code::corrupt, "the request is too long");
-    std::array<pollfd, 2> polled{{{.fd = socket.fd(), .events = POLLIN, .revents = 0}, {}}};
-    MUSTER_TRY(const net::Readiness ready, net::poll_until(polled, {.deadline = deadline}));
-    if (ready != net::Readiness::ready) return fail(Code::timeout, "the request does not come");
-    const iovec piece{bytes.data(), bytes.size()};
-    MUSTER_TRY(const std::size_t size, socket.receive_some(std::span(&piece, 1)));
-    request.append(bytes.data(), size);
-  }
-  return request;
+  return up.text() + step.text() + epoch.text() + silence.text() + phase.text() + waits.text() + call.text() +
+         numbers_of_processes(nodes);
 }
 
 }  // namespace
@@ -145,82 +149,6 @@ std::string metrics_text(const std::optional<JobStatus>& job) {
       Family("muster_up", "1: the scheduler of the job answers.").add(job.has_value() ? 1 : 0).text();
   if (job) text += of_job(*job) + of_processes(job->status.nodes);
   return text;
-}
-
-Result<MetricsServer> MetricsServer::open(const std::string& where) {
-  const bool is_port = !where.empty() && where.find_first_not_of("0123456789") == std::string::npos;
-  const auto named = net::parse_host_port(is_port ? "127.0.0.1:" + where : where);
-  if (!named)
-    return fail(Code::invalid_argument,
-                fmt::format("'{}' is no port and no HOST:PORT: 9400, 10.0.0.5:9400: {}", where,
-                            named.error().message));
-  MUSTER_TRY(const auto ips, net::resolve(named->host));
-  MUSTER_TRY(net::TcpListener listener, net::TcpListener::open({.ip = ips.front(), .port = named->port}));
-  return MetricsServer(std::move(listener));
-}
-
-std::string MetricsServer::answer(const std::string& request, const Ask& ask, const Clock& clock) {
-  const std::string_view line = std::string_view(request).substr(0, request.find("\r\n"));
-  const std::string_view method = line.substr(0, line.find(' '));
-  if (method != "GET") return response("405 Method Not Allowed", "only GET /metrics is answered\n");
-  std::string_view path = line.substr(std::min(line.size(), method.size() + 1));
-  path = path.substr(0, path.find_first_of(" ?"));
-  if (path != "/metrics") return response("404 Not Found", "the numbers are at /metrics\n");
-  if (clock.now() - asked_at_ >= ask_interval) refresh(ask, clock);
-  return response("200 OK", metrics_text(last_));
-}
-
-void MetricsServer::refresh(const Ask& ask, const Clock& clock) {
-  auto job = ask();
-  asked_at_ = clock.now();
-  if (job) {
-    reached_at_ = asked_at_;
-    is_over_ = is_over(*job);
-  } else if (reached_at_) {
-    is_over_ = asked_at_ - *reached_at_ > restart_timeout;
-  }
-  last_ = job ? std::optional(*std::move(job)) : std::nullopt;
-}
-
-Result<> MetricsServer::answer_one(net::Socket socket, const Ask& ask, const Clock& clock) {
-  MUSTER_TRY(const std::string request, receive_request(socket, clock));
-  const std::string text = answer(request, ask, clock);
-  MUSTER_TRY_VOID(socket.send_all(std::as_bytes(std::span(text.data(), text.size())),
-                                  {.deadline = clock.now() + request_limit}));
-  socket.finish_sending();
-  return {};
-}
-
-Result<> MetricsServer::serve(const Ask& ask, const Clock& clock) {
-  while (!is_over_) {
-    std::array<pollfd, 2> polled{{{.fd = listener_.fd(), .events = POLLIN, .revents = 0}, {}}};
-    MUSTER_TRY(const net::Readiness ready,
-               net::poll_until(polled, {.deadline = clock.now() + look_interval}));
-    if (ready != net::Readiness::ready)
-      refresh(ask, clock);
-    else if (net::Arrival arrival = listener_.accept(); arrival.socket)
-      // What a client does wrong ends its own connection alone.
-      (void)answer_one(*std::move(arrival.socket), ask, clock);
-  }
-  return {};
-}
-
-Result<> MetricsServer::serve_beside(const ProcessSpec& spec, const std::string& token, const Clock& clock) {
-  MUSTER_TRY(net::Descriptor copy, listener_.duplicate());
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) return fail_errno("cannot start another process", errno);
-  if (pid > 0) return {};
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(0);
-  listener_ = net::TcpListener::adopt(std::move(copy), listener_.address());
-  const ChildEnvironment environment(spec);
-  const auto scheduler = find_scheduler("", environment);
-  const auto security = token.empty() ? find_security(environment) : net::Security::from_token(token);
-  if (!scheduler || !security) ::_exit(1);
-  const auto served = serve([&] { return ask_status(*scheduler, *security, clock); }, clock);
-  ::_exit(served ? 0 : 1);
 }
 
 }  // namespace muster::launch

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -133,7 +134,13 @@ Result<> adopt_orphans() {
   return {};
 }
 
-bool kill_descendants(Duration timeout, const Clock& clock) {
+bool kill_descendants(Duration timeout, const Clock& clock, const std::vector<pid_t>& spared) {
+  const auto doomed = [&spared] {
+    std::vector<pid_t> pids = children();
+    std::erase_if(pids,
+                  [&](pid_t pid) { return std::find(spared.begin(), spared.end(), pid) != spared.end(); });
+    return pids;
+  };
   sigset_t child_ended, before;
   ::sigemptyset(&child_ended);
   ::sigaddset(&child_ended, SIGCHLD);
@@ -142,11 +149,11 @@ bool kill_descendants(Duration timeout, const Clock& clock) {
   bool none_left = false;
   // Only children are killed: their pids are ours until we reap them. Each round adopts the next generation.
   while (!none_left && clock.now() < deadline) {
-    for (const pid_t pid : children()) ::kill(pid, SIGKILL);
+    for (const pid_t pid : doomed()) ::kill(pid, SIGKILL);
     pid_t reaped = 0;
     while ((reaped = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
     }
-    none_left = reaped < 0 && errno == ECHILD;
+    none_left = (reaped < 0 && errno == ECHILD) || (!spared.empty() && doomed().empty());
     constexpr timespec round{.tv_sec = 0, .tv_nsec = 50'000'000};
     if (!none_left) ::sigtimedwait(&child_ended, nullptr, &round);
   }

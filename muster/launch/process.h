@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <vector>
+
 #include "muster/launch/launch_spec.h"
 #include "muster/net/net.h"
 
@@ -23,9 +25,9 @@ Result<ChildProcess> start_process(const ProcessSpec& spec, int input = -1);
 // Orphans below this process become its children from here on, whatever session or group they moved to.
 Result<> adopt_orphans();
 
-// Kills every child, and the children that it adopts thereby, until none is left or `timeout` has passed.
-// Returns whether none is left.
-bool kill_descendants(Duration timeout, const Clock& clock);
+// Kills every child but those spared, and the children that it adopts thereby, until none is left or
+// `timeout` has passed. Returns whether none is left.
+bool kill_descendants(Duration timeout, const Clock& clock, const std::vector<pid_t>& spared = {});
 
 // Shell's view of a wait status: the exit code, or 128 and the signal's number.
 int exit_code_of(int wait_status);

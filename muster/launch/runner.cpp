@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 
 #include "muster/cluster/cluster.h"
+#include "muster/launch/dashboard/job_server.h"
 #include "muster/launch/hosts/agent_messages.h"
 #include "muster/launch/hosts/gathering.h"
 #include "muster/launch/hosts/ssh_work.h"
@@ -168,19 +170,35 @@ SupervisorOptions supervisor_options(const JobSettings& job, const Environment& 
           .keeper_fd = kept.keeper_fd};
 }
 
-// Where the job's numbers are served from; nothing: no flag asked for them.
-Result<std::optional<MetricsServer>> open_metrics(const JobSettings& job) {
-  const auto& [where, origin] = job.metrics_port;
-  if (where.empty()) return std::nullopt;
+// What shows the job over HTTP while it runs.
+using Servers = std::vector<std::unique_ptr<JobServer>>;
+
+Result<> open_server(Servers& servers, const JobSettings& job, JobServer::Shows shows) {
+  const bool is_page = shows == JobServer::Shows::page;
+  const auto& [where, origin] = is_page ? job.dashboard : job.metrics_port;
+  if (where.empty()) return {};
   if (job.preset.value != "muster")
     return fail(Code::invalid_argument,
                 fmt::format("{} {}: a job of preset {} has no scheduler whose numbers could be served",
                             origin, where, job.preset.value));
-  auto server = MetricsServer::open(where);
+  auto server = JobServer::open(shows, where);
   if (!server)
     return fail(server.error().code, fmt::format("{} {}: {}", origin, where, server.error().message));
-  fmt::print(stderr, "muster: numbers of the job at http://{}/metrics\n", to_string(server->address()));
-  return std::optional(*std::move(server));
+  if (is_page) server->set_logs(job.log_folder.value, true);
+  fmt::print(stderr, "muster: {} at {}\n", is_page ? "page of the job" : "numbers of the job", server->url());
+  servers.push_back(std::make_unique<JobServer>(*std::move(server)));
+  return {};
+}
+
+Result<Servers> open_servers(const JobSettings& job) {
+  Servers servers;
+  for (const auto shows : {JobServer::Shows::numbers, JobServer::Shows::page})
+    MUSTER_TRY_VOID(open_server(servers, job, shows));
+  return servers;
+}
+
+void add_to(SupervisorOptions& options, const Servers& servers) {
+  for (const auto& server : servers) options.servers.push_back(server.get());
 }
 
 // The hosts that this launcher reaches by ssh.
@@ -204,11 +222,11 @@ int run_by_ssh(const JobSettings& job, const Environment& environment, const std
   if (!work) return refuse(work.error());
   fmt::print(stderr, "muster: starting processes on {} hosts, logs in {}\n", work->hosts.size(),
              job.log_folder.value);
-  auto metrics = open_metrics(job);
-  if (!metrics) return refuse(metrics.error());
+  const auto servers = open_servers(job);
+  if (!servers) return refuse(servers.error());
   SupervisorOptions options = supervisor_options(job, environment, run_folder, kept);
   options.token = *token;
-  if (*metrics) options.metrics = &**metrics;
+  add_to(options, *servers);
   return supervise(std::move(work->hosts), options);
 }
 
@@ -228,11 +246,11 @@ int run_work(const JobSettings& job, const Environment& environment, const std::
     return 0;
   }
   fmt::print(stderr, "{}\n", announcement(job, work->spec));
-  auto metrics = open_metrics(job);
-  if (!metrics) return refuse(metrics.error());
+  const auto servers = open_servers(job);
+  if (!servers) return refuse(servers.error());
   SupervisorOptions options = supervisor_options(job, environment, run_folder, kept);
   options.token = work->token;
-  if (*metrics) options.metrics = &**metrics;
+  add_to(options, *servers);
   options.lease = work->gathered.rendezvous.get();
   return supervise(work->spec, options);
 }

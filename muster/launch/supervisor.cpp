@@ -14,8 +14,8 @@
 
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/cluster/cluster.h"
+#include "muster/launch/dashboard/job_server.h"
 #include "muster/launch/failure_report.h"
-#include "muster/launch/metrics.h"
 #include "muster/launch/process.h"
 #include "muster/launch/run_folder.h"
 #include "muster/launch/supervision.h"
@@ -77,11 +77,11 @@ void Supervisor::start_all() {
 }
 
 void Supervisor::start_watch() {
-  if (options_.metrics != nullptr && !processes_.empty())
-    if (const auto served =
-            options_.metrics->serve_beside(*processes_.front().spec, options_.token, options_.clock);
-        !served)
-      say(fmt::format("the numbers of the job are not served: {}", served.error().message));
+  for (JobServer* const server : options_.servers)
+    if (!processes_.empty())
+      if (const auto served = server->serve_beside(*processes_.front().spec, options_.token, options_.clock);
+          !served)
+        say(fmt::format("{} is not served: {}", server->url(), served.error().message));
   if (!options_.asks_scheduler || !console_.is_terminal() || processes_.empty()) return;
   if (auto watch = StateWatch::start(*processes_.front().spec, options_.token, options_.clock))
     watch_ = std::move(*watch);
@@ -375,7 +375,10 @@ void Supervisor::end_all() {
   for (const HostWork& host : hosts_)
     if (host.agent && !host.agent->has_ended() && !keeper_is_gone_)
       say(fmt::format("host {} does not answer; what runs there ends when it notices", host.name));
-  if (!kill_descendants(kill_timeout, options_.clock)) say("some processes do not end even when killed");
+  std::vector<pid_t> pages;  // they have yet to hear how the job has ended
+  for (const JobServer* const server : options_.servers) pages.push_back(server->process_beside());
+  if (!kill_descendants(kill_timeout, options_.clock, pages))
+    say("some processes do not end even when killed");
 }
 
 int Supervisor::finish() {
@@ -386,6 +389,7 @@ int Supervisor::finish() {
   remove_run_folder(options_.run_folder);
   console_.state({});
   const int code = report();
+  for (JobServer* const server : options_.servers) server->end_beside(code);
   if (options_.lease != nullptr) options_.lease->work_ended(code);
   console_.flush(keeper_is_gone_ ? flush_timeout_orphan_ms : flush_timeout_ms);
   return code;

@@ -18,7 +18,7 @@
 
 namespace muster::launch {
 
-class MetricsServer;
+class JobServer;
 
 struct SupervisorOptions {
   const Clock& clock;           // borrowed
@@ -38,14 +38,14 @@ struct SupervisorOptions {
   bool restarts_group = false;
   Duration restart_delay = std::chrono::seconds(1);
   Duration restart_delay_max = std::chrono::seconds(30);
-  std::vector<std::int64_t> tail = {};  // the ranks whose lines are shown; empty: all
-  bool is_colored = false;              // on a terminal
-  bool asks_scheduler = false;          // Muster's own, for the live line of a terminal
-  std::string token = {};               // with which it lets itself be asked; empty: as its process says
-  MetricsServer* metrics = nullptr;     // borrowed; to be served beside the job
-  std::string host = {};                // this one's name in reports, where the job has several
-  Lease* lease = nullptr;               // borrowed; ties the job here to the rest of it
-  int keeper_fd = -1;                   // readable: the keeper is gone, and everything has to end at once
+  std::vector<std::int64_t> tail = {};   // the ranks whose lines are shown; empty: all
+  bool is_colored = false;               // on a terminal
+  bool asks_scheduler = false;           // Muster's own, for the live line of a terminal
+  std::string token = {};                // with which it lets itself be asked; empty: as its process says
+  std::vector<JobServer*> servers = {};  // borrowed; to show the job while it runs
+  std::string host = {};                 // this one's name in reports, where the job has several
+  Lease* lease = nullptr;                // borrowed; ties the job here to the rest of it
+  int keeper_fd = -1;                    // readable: the keeper is gone, and everything has to end at once
 };
 
 // What runs on one host.

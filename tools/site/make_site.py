@@ -48,6 +48,7 @@ SECTIONS = {
         "docs/guide/cluster.md",
         "docs/guide/forming.md",
         "docs/guide/watching.md",
+        "docs/guide/dashboard.md",
         "docs/guide/metrics.md",
         "docs/guide/profiling.md",
         "docs/guide/security.md",

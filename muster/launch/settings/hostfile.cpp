@@ -11,13 +11,13 @@ namespace muster::launch {
 namespace {
 
 constexpr std::size_t name_bytes_max = 255;
-constexpr std::size_t shown_bytes_max = 64;
+constexpr std::size_t line_shown_bytes_max = 64;
 
-std::string shown(std::string_view text) {
-  std::string result(text.substr(0, shown_bytes_max));
+std::string shown_line(std::string_view text) {
+  std::string result(text.substr(0, line_shown_bytes_max));
   for (char& c : result)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return text.size() > shown_bytes_max ? result + "..." : result;
+  return text.size() > line_shown_bytes_max ? result + "..." : result;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -37,7 +37,7 @@ Result<std::string> host_name(std::string_view text) {
   if (text.empty()) return wrong("a host without a name");
   if (text.size() > name_bytes_max || text.front() == '-' || text.find("@-") != std::string_view::npos ||
       !std::all_of(text.begin(), text.end(), is_name_character))
-    return wrong(fmt::format("'{}' is not the name of a host", shown(text)));
+    return wrong(fmt::format("'{}' is not the name of a host", shown_line(text)));
   return std::string(text);
 }
 
@@ -45,7 +45,8 @@ Result<std::int64_t> slot_number(std::string_view text, std::string_view host) {
   std::int64_t slots = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slots);
   if (error != std::errc{} || end != text.data() + text.size() || slots < 1)
-    return wrong(fmt::format("host '{}' has '{}' slots: a whole number from 1 on", shown(host), shown(text)));
+    return wrong(fmt::format("host '{}' has '{}' slots: a whole number from 1 on", shown_line(host),
+                             shown_line(text)));
   return slots;
 }
 
@@ -59,7 +60,7 @@ Result<HostSlots> parse_host(std::string_view text) {
     name = text.substr(open + 1, bracket - open - 1);
     const std::string_view rest = text.substr(bracket + 1);
     if (open != 0 || (!rest.empty() && rest.front() != ':'))
-      return wrong(fmt::format("'{}' is not the name of a host", shown(text)));
+      return wrong(fmt::format("'{}' is not the name of a host", shown_line(text)));
     slots = rest.empty() ? rest : rest.substr(1);
     if (!rest.empty() && slots.empty()) MUSTER_TRY_VOID(slot_number(slots, name));
   } else if (std::count(text.begin(), text.end(), ':') == 1) {
@@ -85,7 +86,7 @@ Result<HostSlots> parse_line(std::string_view line) {
     if (word.starts_with("slots=")) {
       MUSTER_TRY(host.slots, slot_number(word.substr(6), host.name));
     } else if (!word.starts_with("max_slots=") && !word.starts_with("max-slots=")) {
-      return wrong(fmt::format("'{}' after host '{}': write slots=<number>", shown(word), host.name));
+      return wrong(fmt::format("'{}' after host '{}': write slots=<number>", shown_line(word), host.name));
     }
   }
   return host;

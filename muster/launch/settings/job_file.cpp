@@ -70,6 +70,7 @@ class Reader {
         {"rank_table", &PartialSettings::rank_table, true},
         {"logs", &PartialSettings::log_folder, true},
         {"metrics_port", &PartialSettings::metrics_port, false},
+        {"dashboard", &PartialSettings::dashboard, false},
         {"recovery", &PartialSettings::recovery_folder, true},
         {"tls_config", &PartialSettings::tls_config, true},
         {"client_password_file", &PartialSettings::client_password_file, true},
@@ -315,6 +316,7 @@ std::string job_file_text(const JobSettings& job, WithOrigins origins) {
   writer.text("rank_table", job.rank_table);
   writer.text("logs", job.log_folder);
   writer.text("metrics_port", job.metrics_port);
+  writer.text("dashboard", job.dashboard);
   writer.text("recovery", job.recovery_folder);
   if (!job.tail.value.empty())
     writer.line("tail", fmt::format("[{}]", fmt::join(job.tail.value, ", ")), job.tail.origin);

@@ -26,8 +26,8 @@ constexpr auto fields = std::make_tuple(
     &PartialSettings::roles, &PartialSettings::servers, &PartialSettings::scheduler, &PartialSettings::port,
     &PartialSettings::max_restarts, &PartialSettings::restart, &PartialSettings::style,
     &PartialSettings::rank_table, &PartialSettings::ssh, &PartialSettings::log_folder,
-    &PartialSettings::recovery_folder, &PartialSettings::metrics_port, &PartialSettings::tail,
-    &PartialSettings::tls_config, &PartialSettings::client_password_file,
+    &PartialSettings::recovery_folder, &PartialSettings::metrics_port, &PartialSettings::dashboard,
+    &PartialSettings::tail, &PartialSettings::tls_config, &PartialSettings::client_password_file,
     &PartialSettings::server_password_file, &PartialSettings::token_file, &PartialSettings::is_open);
 
 Result<> check_range(const std::optional<Setting<std::int64_t>>& said, std::string_view what,
@@ -200,6 +200,7 @@ Result<JobSettings> complete(const PartialSettings& said) {
   take(job.ssh, said.ssh);
   take(job.log_folder, said.log_folder);
   take(job.metrics_port, said.metrics_port);
+  take(job.dashboard, said.dashboard);
   take(job.recovery_folder, said.recovery_folder);
   take(job.tail, said.tail);
   take(job.tls_config, said.tls_config);

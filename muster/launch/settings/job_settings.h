@@ -63,6 +63,7 @@ struct PartialSettings {
   Said<std::string> log_folder = {};
   Said<std::string> recovery_folder = {};
   Said<std::string> metrics_port = {};
+  Said<std::string> dashboard = {};
   Said<std::vector<std::int64_t>> tail = {};
   Said<std::string> tls_config = {};
   Said<std::string> client_password_file = {};
@@ -97,6 +98,7 @@ struct JobSettings {
   Setting<std::string> log_folder = {};       // empty: muster-logs/<time>
   Setting<std::string> recovery_folder = {};  // empty: below the logs
   Setting<std::string> metrics_port = {};     // "9400" or "10.0.0.5:9400", for Prometheus; empty: none
+  Setting<std::string> dashboard = {};        // the same, for the page; "0": a free port
   Setting<std::vector<std::int64_t>> tail = {};
   Setting<std::string> tls_config = {}, client_password_file = {}, server_password_file = {}, token_file = {};
   Setting<bool> is_open = {};                                    // nothing keeps unauthorized peers out

@@ -1,0 +1,161 @@
+#include "muster/launch/dashboard/job_json.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace muster::launch {
+namespace {
+
+using cluster::in_seconds;
+using cluster::message::Status;
+using nlohmann::json;
+
+template <class T>
+json null_or(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+// JSON has no word for NaN and infinity, and a loss that is one is worth seeing.
+json number_json(const std::optional<double>& value) {
+  if (!value) return nullptr;
+  if (std::isnan(*value)) return "nan";
+  if (std::isinf(*value)) return *value > 0 ? "inf" : "-inf";
+  return *value;
+}
+
+std::optional<double> number_from(const json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (value == "nan") return std::nan("");
+  if (value == "inf" || value == "-inf") return value == "inf" ? HUGE_VAL : -HUGE_VAL;
+  return std::nullopt;
+}
+
+// Of four digits: the shorter text is what a thousand ranks cost.
+json rounded(const std::optional<double>& value) {
+  if (!value || !std::isfinite(*value) || *value == 0) return number_json(value);
+  const double scale = std::pow(10.0, 4 - std::ceil(std::log10(std::abs(*value))));
+  return std::round(*value * scale) / scale;
+}
+
+json shares_of(const cluster::Pace& pace) {
+  if (pace.window_us == 0) return nullptr;
+  const auto percent = [&](std::uint64_t time) { return std::lround(100 * pace.share(time)); };
+  json shares = json::array({percent(pace.spent.waiting_us)});
+  for (const std::uint64_t time : pace.spent.own_us) shares.push_back(percent(time));
+  return shares;
+}
+
+json row_of(const Status::Node& node) {
+  const cluster::ProcessStats stats = node.stats.value_or(cluster::ProcessStats{});
+  return json::array({to_string(node.role),
+                      node.has_rank ? json(node.rank) : json(nullptr),
+                      node.node_id,
+                      node.address,
+                      node.pid,
+                      node.step == cluster::no_step ? json(nullptr) : json(node.step),
+                      node.activity.train_epoch,
+                      node.has_left       ? "done"
+                      : node.is_connected ? to_string(node.activity)
+                                          : "not connected",
+                      phase_name(node.activity.phase),
+                      node.activity.call != CallKind::none,
+                      node.activity.call_number,
+                      node.is_connected,
+                      node.has_left,
+                      in_seconds(node.silence),
+                      rounded(stats.loss),
+                      stats.memory_bytes,
+                      rounded(node.pace.cores()),
+                      rounded(node.pace.step_seconds()),
+                      rounded(node.pace.samples_per_second()),
+                      shares_of(node.pace)});
+}
+
+json point_json(const JobPoint& point) {
+  return {{"time", point.time},
+          {"step", null_or(point.step)},
+          {"loss", number_json(point.loss)},
+          {"learning_rate", number_json(point.learning_rate)},
+          {"step_seconds", number_json(point.step_seconds)},
+          {"samples", number_json(point.samples)},
+          {"memory_bytes", number_json(point.memory_bytes)}};
+}
+
+json slow_json(const std::vector<cluster::SlowRank>& slow) {
+  json made = json::array();
+  for (const cluster::SlowRank& each : slow)
+    made.push_back({{"rank", each.rank}, {"cause", slow_cause_name(each.cause)}, {"text", to_string(each)}});
+  return made;
+}
+
+}  // namespace
+
+json rank_columns() {
+  return json::array({"role",  "rank",   "node",  "host",         "pid",       "step",  "epoch",
+                      "doing", "phase",  "calls", "call",         "connected", "left",  "silence",
+                      "loss",  "memory", "cores", "step_seconds", "samples",   "shares"});
+}
+
+json state_json(const JobStatus& job, double time) {
+  json ranks = json::array();
+  for (const Status::Node& node : job.status.nodes) ranks.push_back(row_of(node));
+  return {{"time", time},
+          {"job", fmt::format("{:016x}", job.job_id)},
+          {"scheduler", job.scheduler},
+          {"state", state_name(job.status.state)},
+          {"text", job.status.text},
+          {"epoch", job.epoch},
+          {"recovers", job.status.recovers},
+          {"age_s", in_seconds(job.status.age)},
+          {"without_step_s", in_seconds(job.status.without_step)},
+          {"workers", job.status.worker_num},
+          {"servers", job.status.server_num},
+          {"slow", slow_json(job.status.slow)},
+          {"point", point_json(point_of(job, time))},
+          {"ranks", std::move(ranks)}};
+}
+
+json points_json(const std::vector<JobPoint>& points) {
+  json columns = json::object();
+  for (const JobPoint& point : points) {
+    const json numbers = point_json(point);
+    for (const auto& [name, value] : numbers.items()) columns[name].push_back(value);
+  }
+  return columns;
+}
+
+JobPoint point_from(const json& state) {
+  JobPoint made;
+  const json point = state.value("point", json::object());
+  if (!point.is_object()) return made;
+  made.time = number_from(point.value("time", json())).value_or(0);
+  if (const json step = point.value("step", json()); step.is_number_unsigned())
+    made.step = step.get<std::uint64_t>();
+  made.loss = number_from(point.value("loss", json()));
+  made.learning_rate = number_from(point.value("learning_rate", json()));
+  made.step_seconds = number_from(point.value("step_seconds", json()));
+  made.samples = number_from(point.value("samples", json()));
+  made.memory_bytes = number_from(point.value("memory_bytes", json()));
+  return made;
+}
+
+json event_json(const JobEvent& event) {
+  return {{"kind", event.kind}, {"time", event.time}, {"process", event.process}, {"text", event.text}};
+}
+
+JobEvent event_from(const json& event) {
+  const auto text = [&](const char* name) {
+    const json value = event.value(name, json());
+    return value.is_string() ? value.get<std::string>() : std::string();
+  };
+  return {text("kind"), number_from(event.value("time", json())).value_or(0), text("process"), text("text")};
+}
+
+std::string line_of(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+}  // namespace muster::launch

@@ -1,0 +1,27 @@
+// JSON that the page reads (page/dashboard.js). Version 1.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "muster/launch/dashboard/job_history.h"
+#include "muster/launch/status.h"
+
+namespace muster::launch {
+
+// {"time": ..., "state": ..., "ranks": [[...], ...]}: a row for each process, whose columns are
+// `rank_columns`, and the point of the curves.
+nlohmann::json state_json(const JobStatus& job, double time);
+nlohmann::json rank_columns();
+// Columns of numbers, null where nothing is known: {"time": [...], "loss": [...], ...}.
+nlohmann::json points_json(const std::vector<JobPoint>& points);
+nlohmann::json event_json(const JobEvent& event);
+JobPoint point_from(const nlohmann::json& state);
+JobEvent event_from(const nlohmann::json& event);
+
+// On one line, whatever bytes a name has.
+std::string line_of(const nlohmann::json& value);
+
+}  // namespace muster::launch

@@ -1,0 +1,51 @@
+// Shows a job over HTTP: its numbers for Prometheus at /metrics, and the page of a job (docs/guide/
+// dashboard.md). Nothing can be changed through it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "muster/launch/launch_spec.h"
+#include "muster/launch/status.h"
+
+namespace muster::launch {
+
+class JobServer {
+ public:
+  enum class Shows { numbers, page };
+  using Ask = std::function<Result<JobStatus>()>;
+
+  JobServer(JobServer&& other) noexcept;
+  ~JobServer();
+
+  // `where`: "9400", of this host alone, or "10.0.0.5:9400"; port 0 takes a free one.
+  static Result<JobServer> open(Shows shows, const std::string& where);
+  // "http://127.0.0.1:9400/metrics", "http://127.0.0.1:9400/".
+  std::string url() const;
+  // Where the logs of the job lie. With `records`, what the page shows is kept there, for serve_recorded.
+  void set_logs(const std::string& folder, bool records);
+
+  // Until the job is over, or for ever where it was never reached.
+  Result<> serve(const Ask& ask, const Clock& clock);
+  // What was kept of a job in the folder that set_logs named: read, and served until the process is ended.
+  Result<> read_record();
+  [[noreturn]] void serve_recorded(const Clock& clock);
+
+  // serve() in a process of its own, which ends with this one, for the job whose scheduler the variables of
+  // `spec` name, with its `token`.
+  Result<> serve_beside(const ProcessSpec& spec, const std::string& token, const Clock& clock);
+  // That process; -1: there is none.
+  pid_t process_beside() const;
+  // The job has ended: open pages hear of it. Waits for that, a second at most.
+  void end_beside(int exit_code);
+
+ private:
+  class Implementation;
+  explicit JobServer(std::unique_ptr<Implementation> implementation);
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace muster::launch

@@ -1,0 +1,195 @@
+"""The page of a job in Chromium: watched, clicked and read by keyboard, at two widths.
+
+Where Chromium, its driver or Selenium is not installed, the tests are skipped by name. With
+MUSTER_SCREENSHOTS=FOLDER they leave pictures there.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from pages import end_job, shown_job
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from selenium.webdriver.chrome.options import Options  # noqa: E402
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("chromium") and shutil.which("chromedriver")),
+    reason="chromium and chromedriver are not installed",
+)
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+PATIENCE = 120
+
+
+@pytest.fixture
+def open_page(tmp_path, request):
+    drivers = []
+
+    def open_page(port, size="desktop", scheme="light"):
+        options = Options()
+        options.binary_location = shutil.which("chromium")
+        for flag in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]:
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        drivers.append(driver)
+        width, height = SIZES[size]
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        driver.get(f"http://127.0.0.1:{port}/")
+        return driver
+
+    yield open_page
+    for driver in drivers:
+        driver.quit()
+
+
+def wait_until(driver, holds):
+    return WebDriverWait(driver, PATIENCE, poll_frequency=0.1).until(holds)
+
+
+def text_of(driver, name):
+    return driver.find_element(By.ID, name).text
+
+
+def is_known(driver, name):
+    """Whether a number of the summary is more than a dash."""
+    return any(digit.isdigit() for digit in text_of(driver, name))
+
+
+def rows(driver):
+    lines = "[...document.querySelectorAll('#ranks tbody tr')]"
+    return driver.execute_script(f"return {lines}.map(line => [...line.cells].map(cell => cell.textContent))")
+
+
+def shoot(driver, name):
+    if folder := os.environ.get("MUSTER_SCREENSHOTS"):
+        driver.save_screenshot(str(Path(folder) / f"{name}.png"))
+
+
+def check_accessibility(driver):
+    """axe-core finds nothing that WCAG 2.1 AA forbids."""
+    axe = pytest.importorskip("axe_core_python", reason="axe_core_python is not installed")
+    driver.execute_script((Path(axe.__file__).parent / "axe.min.js").read_text())
+    found = driver.execute_async_script(
+        "const done = arguments[0];"
+        "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']}).then(done);"
+    )
+    told = [
+        f"{each['id']}: {each['help']}: {node['html'][:200]} {node.get('failureSummary', '')}"
+        for each in found["violations"]
+        for node in each["nodes"]
+    ]
+    assert not told, "\n".join(told)
+
+
+def check_console(driver):
+    told = [each["message"] for each in driver.get_log("browser") if each["level"] == "SEVERE"]
+    assert not told, told
+
+
+def test_a_job_with_a_death_and_a_recovery_is_watched_to_its_end(tmp_path, open_page):
+    with shown_job(tmp_path, "--max-restarts", "2") as (process, port):
+        driver = open_page(port)
+        wait_until(driver, lambda _: text_of(driver, "state") == "running")
+        wait_until(driver, lambda _: [row[0] for row in rows(driver)] == ["worker 0", "worker 1"])
+        wait_until(driver, lambda _: is_known(driver, "samples") and is_known(driver, "loss"))
+        assert text_of(driver, "workers") == "2 of 2"
+        before = rows(driver)[1][1]
+        shoot(driver, "dashboard-running")
+        check_accessibility(driver)
+        (tmp_path / "die").touch()
+        wait_until(driver, lambda _: "is gone" in text_of(driver, "events"))
+        wait_until(driver, lambda _: "the job goes on in epoch 2" in text_of(driver, "events"))
+        wait_until(driver, lambda _: text_of(driver, "state") == "running")
+        wait_until(driver, lambda _: len(rows(driver)) == 2 and rows(driver)[1][1] != before)
+        assert driver.execute_script("return document.querySelectorAll('#line line').length") > 3
+        end_job(tmp_path)
+        wait_until(driver, lambda _: text_of(driver, "state") == "ended well")
+        shoot(driver, "dashboard-ended")
+        check_accessibility(driver)
+        check_console(driver)
+        assert process.wait() == 0
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "dark"), ("phone", "light"), ("phone", "dark")])
+def test_the_page_fits_and_can_be_read(tmp_path, open_page, size, scheme):
+    with shown_job(tmp_path) as (process, port):
+        driver = open_page(port, size, scheme)
+        wait_until(driver, lambda _: is_known(driver, "loss") and len(rows(driver)) == 2)
+        wait_until(driver, lambda _: "first step" in text_of(driver, "log"))
+        width = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert width[0] <= width[1], "the page is wider than the screen"
+        shoot(driver, f"dashboard-{size}-{scheme}")
+        check_accessibility(driver)
+        check_console(driver)
+        end_job(tmp_path)
+        assert process.wait() == 0
+
+
+def test_the_page_is_used_by_keyboard(tmp_path, open_page):
+    with shown_job(tmp_path) as (process, port):
+        driver = open_page(port)
+        wait_until(driver, lambda _: is_known(driver, "loss") and len(rows(driver)) == 2)
+        reached = []
+        for _ in range(60):
+            driver.switch_to.active_element.send_keys(Keys.TAB)
+            script = "const e = document.activeElement; return e.id || e.textContent.trim() || e.tagName"
+            reached.append(driver.execute_script(script))
+        wanted = {"theme", "over", "smoothing", "filter", "Rank", "worker 0", "kinds", "log-find", "log"}
+        assert wanted <= set(reached), reached
+        # A curve is zoomed, moved and shown whole again.
+        canvas = driver.find_element(By.CSS_SELECTOR, "#curves canvas")
+        whole = driver.find_element(By.ID, "whole")
+        canvas.send_keys("+")
+        wait_until(driver, lambda _: whole.is_enabled())
+        canvas.send_keys(Keys.ESCAPE)
+        wait_until(driver, lambda _: not whole.is_enabled())
+        # The table is turned around, and filtered.
+        head = driver.find_element(By.CSS_SELECTOR, "#ranks th button")
+        head.send_keys(Keys.ENTER)
+        wait_until(driver, lambda _: [row[0] for row in rows(driver)] == ["worker 1", "worker 0"])
+        driver.find_element(By.ID, "filter").send_keys("worker 0")
+        wait_until(driver, lambda _: [row[0] for row in rows(driver)] == ["worker 0"])
+        # A rank's name leads to its log, which is searched.
+        driver.find_element(By.CSS_SELECTOR, "#ranks tbody button").send_keys(Keys.ENTER)
+        wait_until(driver, lambda _: "first step" in text_of(driver, "log"))
+        driver.find_element(By.ID, "log-find").send_keys("FIRST")
+        mark = "return document.querySelector('#log mark')?.textContent"
+        wait_until(driver, lambda _: driver.execute_script(mark) == "first")
+        # The theme stays chosen.
+        theme = driver.find_element(By.ID, "theme")
+        theme.send_keys(Keys.ENTER)
+        theme.send_keys(Keys.ENTER)
+        assert theme.text == "Theme: dark"
+        driver.refresh()
+        assert text_of(driver, "theme") == "Theme: dark"
+        # The heat map is walked through.
+        choose = "view.value = 'map'; view.dispatchEvent(new Event('input'))"
+        driver.execute_script(f"const view = document.getElementById('view'); {choose}")
+        cell = wait_until(driver, lambda _: driver.find_elements(By.CSS_SELECTOR, "#map button"))[0]
+        cell.send_keys(Keys.ARROW_RIGHT)
+        wait_until(driver, lambda _: text_of(driver, "map-detail").startswith("worker 1 at"))
+        check_console(driver)
+        end_job(tmp_path)
+        assert process.wait() == 0
+
+
+def test_a_slow_rank_is_seen(tmp_path, open_page):
+    with shown_job(tmp_path) as (process, port):
+        driver = open_page(port)
+        wait_until(driver, lambda _: is_known(driver, "loss"))
+        (tmp_path / "slow").touch()
+        wait_until(driver, lambda _: "rank 1 holds up the others" in text_of(driver, "trouble"))
+        assert driver.find_elements(By.CSS_SELECTOR, "#ranks tr.slow")
+        shoot(driver, "dashboard-slow")
+        check_accessibility(driver)
+        end_job(tmp_path)
+        assert process.wait() == 0
