@@ -135,6 +135,10 @@ def missing(module: str, later: tuple[str, ...] = (), holders: dict[str, str] | 
             return importlib.import_module(f"{module}.{name}")
         if holders and name in holders:
             value = getattr(importlib.import_module(holders[name]), name)
+            if module == "mindspore.nn":
+                from mindspore import _kinds
+
+                value = _kinds.watch(f"nn.{name}", value)
             setattr(sys.modules[module], name, value)
             return value
         if name.startswith("__"):

@@ -88,6 +88,9 @@ PIPELINES = [
     ],
     f"rows({TEXTS}.batch(2))",
     f"rows({TEXTS}.repeat(2).batch(4))",
+    f"rows({PAIRS}.batch(2, per_batch_map=lambda a, b, info: ([x + 1 for x in a], b)))",
+    f"rows({NUMBERS}.batch(2, per_batch_map=lambda a, b, i: (b, a), output_columns=['c', 'd']))",
+    f"rows({NUMBERS}.batch(2, per_batch_map=lambda a, i: (a,)))",
     f"rows({PAIRS}.batch(2, per_batch_map=lambda a, info: ([x * info.get_batch_num() for x in a],), "
     "input_columns=['a']))",
     f"rows({PAIRS}.padded_batch(2, pad_info={{'a': ([3], 7)}}))",

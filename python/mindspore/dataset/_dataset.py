@@ -146,7 +146,9 @@ class Dataset(_facts.Facts):
         max_rowsize=None,
         **older,
     ):
-        """Stacks rows; `batch_size` may be a function of BatchInfo, `per_batch_map` changes whole columns."""
+        """Stacks rows; `batch_size` may be a function of BatchInfo, `per_batch_map` changes whole columns:
+        those of `input_columns` (None: all).
+        """
         if "pad_info" in older:
             return self.padded_batch(batch_size, drop_remainder, num_parallel_workers, older.pop("pad_info"))
         column_order = older.pop("column_order", None)
@@ -163,8 +165,6 @@ class Dataset(_facts.Facts):
         if per_batch_map is None and outputs is not None:
             raise ValueError("Output_columns is specified but per_batch_map is not (only valid with it).")
         if per_batch_map is None and inputs is not None:
-            raise ValueError("per_batch_map and input_columns need to be passed in together.")
-        if per_batch_map is not None and inputs is None:
             raise ValueError("per_batch_map and input_columns need to be passed in together.")
         plain = per_batch_map is None and not callable(batch_size)
         batched = self._derived(

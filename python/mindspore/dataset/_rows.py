@@ -195,6 +195,8 @@ class Batch(Node):
     """Rows stacked; `size` may be a function of BatchInfo. `padding`: see padded."""
 
     def __init__(self, child, size, drop_remainder, change=None, inputs=None, outputs=None, padding=None):
+        if change is not None and inputs is None:
+            inputs = list(child.columns)
         self._at = [child.index(name, "batch") for name in inputs or []]
         names = outputs or inputs or []
         if change is not None and len(names) != len(self._at):

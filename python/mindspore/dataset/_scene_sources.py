@@ -20,9 +20,8 @@ _TASKS = {
 class CityscapesDataset(_Pictures):
     """Streets: columns image, uint8: (bytes,) or, decoded, (H, W, 3), and task, a picture likewise.
 
-    `task` is 'instance', 'semantic' or 'color', or 'polygon', whose column is a string of JSON;
-    `quality_mode` is 'fine' or 'coarse'; `usage` 'train', 'val', 'all', and 'test'
-    (fine) or 'train_extra' (coarse).
+    `task` is 'instance', 'semantic' or 'color', or 'polygon', whose column is JSON; `quality_mode`
+    is 'fine' or 'coarse'; `usage` 'train', 'val', 'all', and 'test' (fine) or 'train_extra' (coarse).
     """
 
     def __init__(
@@ -84,9 +83,9 @@ _KITTI_COLUMNS = ("label", "truncated", "occluded", "alpha", "bbox", "dimensions
 
 
 class KITTIDataset(_Pictures):
-    """Streets from a car: columns image, uint8: (bytes,) or, decoded, (H, W, 3), and with usage='train'
-    (None) of the n objects label (n, 1) uint32, truncated (n, 1) float32, occluded (n, 1) uint32,
-    alpha (n, 1), bbox (n, 4), dimensions (n, 3), location (n, 3) and rotation_y (n, 1) float32.
+    """Streets from a car: columns image, uint8: (bytes,) or, decoded, (H, W, 3); with usage='train' (None)
+    of the n objects label (n, 1) uint32, truncated (n, 1) float32, occluded (n, 1) uint32, alpha (n, 1), bbox
+    (n, 4), dimensions (n, 3), location (n, 3) and rotation_y (n, 1) float32.
     """
 
     def __init__(
@@ -140,8 +139,8 @@ _FACE_LISTS = {
 
 
 class WIDERFaceDataset(_Pictures):
-    """Faces: columns image, uint8: (bytes,) or, decoded, (H, W, 3), and, but for usage='test', of the n faces
-    bbox (n, 4), blur, expression, illumination, occlusion, pose and invalid (n,), int32.
+    """Faces: columns image, uint8: (bytes,) or, decoded, (H, W, 3); but for usage='test', of n faces bbox
+    (n, 4), blur, expression, illumination, occlusion, pose and invalid (n,), int32.
 
     `usage` is 'train', 'valid', 'test' or 'all' (None), which is train and valid.
     """

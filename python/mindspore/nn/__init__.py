@@ -1,7 +1,7 @@
 """mindspore.nn: cells, losses, optimizers."""
 
 import muster
-from mindspore import _names
+from mindspore import _kinds, _names
 from mindspore.communication import GlobalComm
 from mindspore.nn import _activations as _activations
 from mindspore.nn import _members as _members
@@ -302,5 +302,7 @@ _HOLDERS |= dict.fromkeys(_METRICS.split(), "mindspore.train.metrics")
 
 del Initializer, initializer  # noqa: F821 - MindSpore has them in mindspore.common.initializer
 _ours = {name for name in globals() if not name.startswith("_")} - {"GlobalComm", "muster"}
+for _name in _ours:
+    _kinds.watch(f"nn.{_name}", globals()[_name])
 __all__ = sorted(_ours | set(_HOLDERS) - set(_INSIDE["_older"]))
 __getattr__ = _names.missing(__name__, later=("probability", "utils"), holders=_HOLDERS)

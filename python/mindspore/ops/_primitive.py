@@ -2,7 +2,7 @@
 
 import sys
 
-from mindspore import _names
+from mindspore import _kinds, _names
 from muster import Tensor, _core
 
 # What classes of convolutions and of their gradients are made with, behind sizes.
@@ -25,7 +25,14 @@ class Primitive:
     _strategy = None
     _recomputes = False
 
+    def __init_subclass__(cls, **settings):
+        super().__init_subclass__(**settings)
+        if cls.__module__.startswith("mindspore."):
+            _kinds.watch(f"ops.{cls.__name__}", cls)
+
     def __init__(self, name: str | None = None):
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"{type(self).__name__}: a primitive's name is a string, not {name!r}")
         self.name = name or type(self).__name__
 
     def compute(self, *inputs):
@@ -146,6 +153,7 @@ def _chosen(name: str, settings: dict, args: tuple, kwargs: dict) -> dict:
         if key in given:
             refuse(f"{key} was given twice")
         given[key] = value
+    _kinds.check(f"ops.{name}", given)
     chosen = {**settings, **given}
     for key, value in chosen.items():
         if value is ...:

@@ -1,0 +1,69 @@
+"""Constructors refuse the kinds of arguments that MindSpore's refuse, with the same class of error."""
+
+import inspect
+
+import mindspore as ms
+import pytest
+from mindspore import Parameter, Tensor, nn, ops
+
+
+def parameters():
+    return [Parameter(Tensor([1.0, 2.0]), name="w")]
+
+
+@pytest.mark.parametrize(
+    ("words", "call"),
+    [
+        ("axis is a whole number or None or a tuple, not 'a'", lambda: ops.Softmax(axis="a")),
+        ("axis is", lambda: ops.Softmax("a")),
+        ("kernel_size is a whole number or a tuple, not 3.0", lambda: ops.Conv2D(2, 3.0)),
+        ("a primitive's name is a string, not 3", lambda: ops.Transpose(3)),
+        ("has_bias is True or False, not 1", lambda: nn.Dense(2, 2, has_bias=1)),
+        ("kernel_size is a whole number, not True", lambda: nn.Conv1d(1, 2, True)),
+        ("lambd is a float, not 1", lambda: nn.ASGD(parameters(), lambd=1)),
+        ("beta1", lambda: nn.Adam(parameters(), beta1=1)),
+        ("requires_grad", lambda: Parameter(Tensor([1.0]), requires_grad=1)),
+    ],
+)
+def test_an_argument_of_another_kind_is_a_type_error(words, call):
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
+def test_what_a_subclass_passes_on_is_checked_too():
+    class Wide(nn.Dense):
+        def __init__(self):
+            super().__init__(2, 2, has_bias="yes")
+
+    with pytest.raises(TypeError, match="Dense: has_bias is True or False, not 'yes'"):
+        Wide()
+
+
+def test_a_primitive_of_the_same_name_in_a_script_takes_what_it_wants():
+    class Softmax(ops.Primitive):
+        def __init__(self, axis):
+            super().__init__("Softmax")
+            self.axis = axis
+
+    assert Softmax("a").axis == "a"
+
+
+def test_a_checked_class_keeps_its_signature():
+    assert list(inspect.signature(nn.Conv1d).parameters)[:3] == ["in_channels", "out_channels", "kernel_size"]
+    assert inspect.signature(nn.GRUCell).parameters["has_bias"].default is True
+
+
+def test_kinds_that_mindspore_takes_pass():
+    assert ops.Softmax(1)(Tensor([[1.0, 1.0]])).shape == (1, 2)
+    assert nn.Conv1d(1, 2, 3, has_bias=True, dtype=ms.float32).has_bias
+    assert nn.Dropout(p=0.5) is not None
+
+
+def test_cells_set_before_their_cell_is_made_are_an_attribute_error():
+    class Early(nn.Cell):
+        def __init__(self):
+            self.dense = nn.Dense(1, 1)
+            super().__init__()
+
+    with pytest.raises(AttributeError, match=r"must call super\(\).__init__\(\) before"):
+        Early()
