@@ -61,7 +61,8 @@ class Explainer final : public graph::FunctionObserver {
     if (mode_ != ExplainMode::plan) return;
     if (again) end_explained(seen_);
     seen_.push_back(function.explain());
-    if (explained_workers() > 1 && !seen_.back().calls.empty()) end_explained(seen_);  // no worker would answer
+    if (explained_workers() > 1 && !seen_.back().calls.empty())
+      end_explained(seen_);  // no worker would answer
   }
 
   // The script has come to its end.

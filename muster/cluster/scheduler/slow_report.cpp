@@ -5,7 +5,8 @@
 namespace muster::cluster {
 namespace {
 
-constexpr Duration time_between_looks_at_all = std::chrono::milliseconds(250);  // of thousands, each says twice a second
+constexpr Duration time_between_looks_at_all =
+    std::chrono::milliseconds(250);  // of thousands, each says twice a second
 
 }  // namespace
 

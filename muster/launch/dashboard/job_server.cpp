@@ -31,7 +31,8 @@ namespace muster::launch {
 namespace {
 
 constexpr Duration ask_interval = std::chrono::milliseconds(500);
-constexpr Duration look_interval = std::chrono::seconds(5);  // whether the job is over, where no request comes
+constexpr Duration look_interval =
+    std::chrono::seconds(5);  // whether the job is over, where no request comes
 constexpr Duration end_limit = std::chrono::seconds(1);
 constexpr int end_limit_ms = 1200;  // of who waits for that
 // A scheduler that has died is started again within this time, where the job recovers.
