@@ -41,7 +41,10 @@ class Primitive:
 
     def __call__(self, *inputs):
         if self._strategy is not None:
-            self._strategy.check_call(inputs)
+            return self._strategy.call(self._call, inputs, self.name, self)
+        return self._call(*inputs)
+
+    def _call(self, *inputs):
         if self._recomputes:
             return _core.recompute(_core._call_primitive, self._place, self.compute, inputs)
         return _core._call_primitive(self._place, self.compute, inputs)

@@ -2,6 +2,7 @@
 
 import muster
 from mindspore import _device, _names
+from mindspore.parallel import _mesh
 
 _chosen = {"stages": 1, "scheduler": "1f1b"}
 _SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
@@ -35,6 +36,8 @@ def choose(stages=1, interleave=False, scheduler="1f1b") -> None:
     if interleave:
         note_schedule("interleave")
     _chosen.update(stages=stages, scheduler=scheduler)
+    if stages > 1:
+        _mesh.leave()
 
 
 def stages() -> int:

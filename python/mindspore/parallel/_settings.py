@@ -2,7 +2,7 @@
 
 import muster
 from mindspore import _device, _names
-from mindspore.parallel import _pipeline
+from mindspore.parallel import _mesh, _pipeline
 from mindspore.parallel._layout import Layout
 
 _BOOLS = (
@@ -53,10 +53,12 @@ def check_dataset_strategy(strategy):
         )
     if muster._core._context()["world_size"] == 1:
         return strategy
+    _mesh.note_full_batch(strategy == "full_batch")
     if strategy == "full_batch":
         _device.note_once(
-            "note: full_batch: each worker computes all rows that it reads, with the numbers of one "
-            "process; give the dataset num_shards and shard_id instead to share the work"
+            "note: full_batch: each worker computes all rows that it reads, but for what shard() divides, "
+            "with the numbers of one process; give the dataset num_shards and shard_id instead to share the "
+            "work"
         )
     elif is_layout:
         _device.note_once(

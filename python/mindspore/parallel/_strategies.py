@@ -3,12 +3,14 @@
 import sys
 
 from mindspore import _device, _names
-from mindspore.parallel import _utils
+from mindspore.parallel import _mesh, _utils
 from mindspore.parallel._layout import Layout
 
 _REPLICATED = (
-    "note: {} has no effect yet: every worker computes all of an operator, with the same numbers and no "
-    "memory saved (the batch, the state of optimizers and stages are divided: docs/guide/parallel.md)"
+    "note: shard() has no effect: operators are divided in semi-automatic mode where every worker is given "
+    "the whole batch (full_batch=True, or dataset_strategy('full_batch')), without stages; here "
+    "every worker computes all of an operator, with the same numbers and no memory saved "
+    "(docs/guide/parallel.md)"
 )
 
 
@@ -27,7 +29,12 @@ class Strategy:
         self._what = f"{what} (shard at {file}:{caller.f_lineno})"
         self.inputs = self._checked("in_strategy", in_strategy)
         self.outputs = self._checked("out_strategy", out_strategy)
-        _device.note_once(_REPLICATED.format("shard()"))
+        self._given = in_strategy, out_strategy
+        for each in (*(in_strategy or ()), *(out_strategy or ())):
+            if isinstance(each, Layout):
+                _mesh.note_cuts(each._device_shape)
+        if any(cut > 1 for cut in _numbers((self.inputs, self.outputs))):
+            _mesh.note_cuts()
 
     def _checked(self, name, strategy):
         if strategy is None:
@@ -64,17 +71,33 @@ class Strategy:
             f"Choose cuts whose product is one of {_divisors(workers)}, or start {pieces} workers"
         )
 
+    def call(self, function, inputs, name, primitive=None):
+        """What `function` gives for `inputs`, divided so. ValueError where tensors cannot be."""
+        self.check_call(inputs)
+        if not _mesh.is_on():
+            if _utils._get_device_num() > 1:
+                _device.note_once(_REPLICATED)
+            return function(*inputs)
+        of_inputs, of_outputs = self._given
+        tensors = iter(_mesh.divide(_flat(of_inputs), _tensors_in(inputs), name, primitive))
+        result = function(*_replaced(inputs, tensors))
+        if of_outputs is None:
+            return result
+        if not isinstance(result, tuple):
+            return _mesh.divide(of_outputs, (result,), name)[0]
+        return (*_mesh.divide(of_outputs, result[: len(of_outputs)], name), *result[len(of_outputs) :])
+
     def check_call(self, inputs) -> None:
         """ValueError where the tensors that the op is called with cannot be divided so."""
         if self.inputs is None:
             return
-        tensors = [each for each in inputs if hasattr(each, "shape")]
-        if len(tensors) != len(self.inputs):
+        tensors, strategies = _tensors_in(inputs), _flat(self.inputs)
+        if len(tensors) != len(strategies):
             raise ValueError(
-                f"{self._what}: in_strategy is for {len(self.inputs)} tensors, and {len(tensors)} were "
+                f"{self._what}: in_strategy is for {len(strategies)} tensors, and {len(tensors)} were "
                 f"given, of shapes {', '.join(str(tuple(each.shape)) for each in tensors)}"
             )
-        for at, (cuts, tensor) in enumerate(zip(self.inputs, tensors, strict=True)):
+        for at, (cuts, tensor) in enumerate(zip(strategies, tensors, strict=True)):
             self.check_shape(f"input {at}", tuple(tensor.shape), cuts)
 
     def check_shape(self, name, shape, cuts) -> None:
@@ -90,6 +113,51 @@ class Strategy:
                     f"{self._what}: {name} is {shape}, whose dimension {dim} cannot be cut into {cut} equal "
                     f"parts: choose one of {_divisors(size)}"
                 )
+
+
+def _tensors_in(inputs):
+    """The tensors among the inputs of an op, those of a tuple or list one by one."""
+    found = []
+    for each in inputs:
+        if hasattr(each, "shape"):
+            found.append(each)
+        elif isinstance(each, tuple | list):
+            found.extend(part for part in each if hasattr(part, "shape"))
+    return found
+
+
+def _replaced(inputs, tensors):
+    """The inputs with other tensors, in the same places."""
+    made = []
+    for each in inputs:
+        if hasattr(each, "shape"):
+            made.append(next(tensors))
+        elif isinstance(each, tuple | list):
+            parts = [next(tensors) if hasattr(part, "shape") else part for part in each]
+            made.append(tuple(parts) if isinstance(each, tuple) else parts)
+        else:
+            made.append(each)
+    return made
+
+
+def _flat(strategies):
+    """One strategy for each tensor; those of a tuple of tensors stand in a tuple of their own."""
+    if strategies is None:
+        return None
+    flat = []
+    for each in strategies:
+        is_nested = (
+            isinstance(each, tuple) and each and all(isinstance(part, tuple | Layout) for part in each)
+        )
+        flat.extend(each if is_nested else (each,))
+    return tuple(flat)
+
+
+def _numbers(given):
+    if isinstance(given, int):
+        yield given
+    for each in given if isinstance(given, tuple) else ():
+        yield from _numbers(each)
 
 
 def _text(given) -> str:
@@ -178,9 +246,11 @@ def _sharded(fn, in_strategy, out_strategy, parameter_plan, depth):
         raise TypeError(f"{strategy._what}: a parameter_plan is for a cell, and {name} is none")
     check_parameters(strategy, parameter_plan, cell.get_parameters() if parameter_plan is not None else ())
 
+    if parameter_plan is not None:
+        _mesh.divide_parameters(parameter_plan, cell.get_parameters())
+
     def sharded(*inputs):
-        strategy.check_call(inputs)
-        return fn(*inputs)
+        return strategy.call(fn, inputs, name)
 
     sharded.__name__ = name
     return sharded

@@ -26,9 +26,14 @@ _divided = {"mode": ""}  # one of these or "hybrid_parallel", where a script has
 def _choose_divided(mode) -> None:
     """Workers that share what MindSpore would divide by itself: the batch, with the numbers of one process.
     "": no such mode."""
+    from mindspore.parallel import _mesh
+
     _divided["mode"] = mode
-    if mode in _OF_ONE_PROCESS:
+    if mode not in _OF_ONE_PROCESS:
+        _mesh.end()
+    elif not _mesh.is_on():
         muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+        _mesh.begin_if_due()
 
 
 def _reduces_by_itself() -> bool:

@@ -1,0 +1,213 @@
+"""Strategies of operators as layouts over a mesh: what semi-automatic networks divide where every worker is
+given the whole batch."""
+
+import itertools
+import math
+
+import muster
+from mindspore import _device, _names
+from mindspore.parallel import _utils
+
+# What a script has said so far, and the axes of the mesh once there is one: their sizes, all of them prime,
+# so that products of them are whatever a strategy cuts.
+_said = {"cuts": False, "full_batch": False, "matrix": None, "axes": None}
+
+
+def note_cuts(matrix=None) -> None:
+    """A strategy cuts something; perhaps one of a Layout, whose device matrix this is."""
+    _said["cuts"] = True
+    if _said["matrix"] is None:
+        _said["matrix"] = matrix
+    begin_if_due()
+
+
+def note_full_batch(full_batch: bool) -> None:
+    """Whether every worker is given the whole batch."""
+    _said["full_batch"] = full_batch
+    begin_if_due()
+
+
+def begin_if_due() -> None:
+    """Makes the mesh once all that it needs was said: the mode, the whole batch, and something to cut."""
+    from mindspore.parallel import _pipeline
+
+    context = muster._core._context()
+    if not (_said["cuts"] and _said["full_batch"] and _utils._is_in_auto_parallel_mode()) or is_on():
+        return
+    if context["world_size"] == 1 or _pipeline.stages() > 1:
+        return
+    axes = [prime for size in _said["matrix"] or (context["world_size"],) for prime in _primes_of(size)]
+    if math.prod(axes) != context["world_size"]:
+        axes = _primes_of(context["world_size"])
+    muster.set_auto_parallel_context(parallel_mode="stand_alone")
+    try:
+        muster.parallel.mesh(**{f"d{axis}": size for axis, size in enumerate(axes)})
+    except NotImplementedError as error:  # processes may come back
+        muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+        return _device.note_once(f"note: shard() has no effect: {error}")
+    _said["axes"] = axes
+
+
+def leave() -> None:
+    """Operators are whole from now on: the workers share the batch, or stages."""
+    if is_on():
+        muster.parallel.mesh()
+        muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+    _said["axes"] = None
+
+
+def end() -> None:
+    """Nothing was said."""
+    if is_on():
+        muster.parallel.mesh()
+    _said.update(cuts=False, full_batch=False, matrix=None, axes=None)
+
+
+def is_on() -> bool:
+    """Whether operators are divided."""
+    return _said["axes"] is not None
+
+
+def _primes_of(number):
+    primes, divisor = [], 2
+    while number > 1:
+        while number % divisor == 0:
+            primes.append(divisor)
+            number //= divisor
+        divisor += 1
+    return primes
+
+
+# ---- Which dimensions are the same ------------------------------------------------------------------------
+
+
+def _aligned(shapes):
+    """Those that broadcast against each other: the same places from the end."""
+    rank = max(len(shape) for shape in shapes)
+    return [tuple(range(rank - len(shape), rank)) for shape in shapes]
+
+
+def _of_product(shapes, primitive):
+    rank = max(len(shape) for shape in shapes)
+    a, b = _aligned(shapes)
+    row, inner, column = rank - 2, rank, rank - 1
+    ends = [(row, inner), (inner, column)]
+    if getattr(primitive, "transpose_a", False):
+        ends[0] = ends[0][::-1]
+    if getattr(primitive, "transpose_b", False):
+        ends[1] = ends[1][::-1]
+    return [(*a[:-2], *ends[0]), (*b[:-2], *ends[1])]
+
+
+def _labels_of(name, shapes, primitive):
+    """For each tensor a label of each dimension; what has one label is cut alike."""
+    if name in ("MatMul", "BatchMatMul") and len(shapes) == 2:
+        return _of_product(shapes, primitive)
+    if name in ("Gather", "GatherV2", "EmbeddingLookup") and len(shapes) >= 2:
+        return [tuple(range(len(shapes[0]))), tuple(range(100, 100 + len(shapes[1])))]
+    if name in ("Conv2D", "Conv3D") and len(shapes) == 2:
+        return [(0, 1, *range(10, 8 + len(shapes[0]))), (2, 1, *range(20, 18 + len(shapes[1])))]
+    if name == "BiasAdd" and len(shapes) == 2:
+        return [tuple(range(len(shapes[0]))), (1,)]
+    if primitive is None:  # a cell or a function: nothing is known of it
+        return [tuple(range(100 * at, 100 * at + len(shape))) for at, shape in enumerate(shapes)]
+    return _aligned(shapes)
+
+
+# ---- Cuts as axes -----------------------------------------------------------------------------------------
+
+
+def _taken(free, size):
+    """The first axes of `free` whose product is `size`, which are taken from it; None: there are none."""
+    for count in range(len(free) + 1):
+        for axes in itertools.combinations(free, count):
+            if math.prod(_said["axes"][axis] for axis in axes) == size:
+                for axis in axes:
+                    free.remove(axis)
+                return axes
+    return None
+
+
+def _of_cuts(cuts, labels):
+    """The layouts of tensors that are cut into so many parts; None where the mesh cannot."""
+    sizes = {}
+    for of_tensor, names in zip(cuts, labels, strict=True):
+        for cut, label in zip(of_tensor, names, strict=True):
+            sizes[label] = max(cut, sizes.get(label, 1))
+    free, axes = list(range(len(_said["axes"]))), {}
+    for label in sorted(sizes):
+        taken = _taken(free, sizes[label])
+        if taken is None:
+            return None
+        axes[label] = taken
+    return [
+        tuple(axes[label] if cut > 1 else () for cut, label in zip(of_tensor, names, strict=True))
+        for of_tensor, names in zip(cuts, labels, strict=True)
+    ]
+
+
+def _of_layout(layout):
+    """That of a Layout, whose device matrix is one of these axes; None where it is not."""
+    if layout._rank_list != list(range(math.prod(_said["axes"]))):
+        return None
+    runs, first = [], 0
+    for size in layout._device_shape:
+        last, product = first, 1
+        while product < size and last < len(_said["axes"]):
+            product *= _said["axes"][last]
+            last += 1
+        if product != size:
+            return None
+        runs.append(tuple(range(first, last)))
+        first = last
+
+    def axes(place):
+        if isinstance(place, tuple):
+            return tuple(sorted(axis for each in place for axis in axes(each)))
+        return () if place == -1 else runs[len(runs) - 1 - place]
+
+    return tuple(axes(place) for place in layout._tensor_map)
+
+
+def _layouts(strategy, shapes, name, primitive):
+    """For each tensor its axes by dimension, or None."""
+    from mindspore.parallel._layout import Layout
+
+    if any(isinstance(each, Layout) for each in strategy):
+        return [_of_layout(each) if isinstance(each, Layout) else None for each in strategy]
+    return _of_cuts(strategy, _labels_of(name, shapes, primitive)) or [None] * len(shapes)
+
+
+def _divided(tensor, axes):
+    """The tensor, divided so. A parameter is from now on stored so, too, unless it is in another way."""
+    if axes is None or not any(axes):
+        return tensor
+    layout = tuple(tuple(f"d{axis}" for axis in of_dimension) or None for of_dimension in axes)
+    if isinstance(tensor, muster.Parameter) and not muster._core._is_divided(tensor):
+        text = muster.parallel._layout_text(layout)
+        muster._core._divide_parameter(tensor, muster.parallel._text(muster.parallel._mesh), text)
+    return muster.parallel.shard(tensor, layout)
+
+
+def divide(strategy, tensors, name, primitive=None):
+    """`tensors`, divided by `strategy`: a tuple of cuts, or a Layout, for each of them."""
+    if strategy is None or not is_on() or not muster._core._is_tracing():
+        return tensors
+    layouts = _layouts(strategy, [tuple(each.shape) for each in tensors], name, primitive)
+    return tuple(_divided(each, axes) for each, axes in zip(tensors, layouts, strict=True))
+
+
+def divide_parameters(plan, parameters) -> None:
+    """Those that a parameter_plan names, by their strategies."""
+    if not is_on():
+        return
+    for parameter in parameters:
+        if parameter.name in plan and not muster._core._is_divided(parameter):
+            given = plan[parameter.name]
+            (axes,) = _layouts((given,), [tuple(parameter.shape)], "", None)
+            if axes is not None and any(axes):
+                layout = tuple(tuple(f"d{axis}" for axis in each) or None for each in axes)
+                muster.parallel.shard(parameter, layout)
+
+
+__getattr__ = _names.missing(__name__)

@@ -1,0 +1,217 @@
+"""Networks whose operators have strategies (Primitive.shard, Cell.shard, Layout): where every worker is given
+the whole batch they are divided, with the numbers of one process and less memory."""
+
+import re
+
+import pytest
+from job import Job, run_alone
+
+SETUP = """
+import numpy as np
+import mindspore as ms
+import muster
+from mindspore import Layout, Parameter, Tensor, nn, ops, train
+from mindspore import dataset as ds
+from mindspore.common.initializer import initializer
+from mindspore.communication import init
+from mindspore.parallel import shard
+from mindspore.parallel.auto_parallel import AutoParallel
+
+ms.set_context(mode=ms.GRAPH_MODE)
+init()
+ms.set_seed(3)
+
+def rows(shape=(8,), classes=4):
+    numbers = np.random.RandomState(0)
+    data = [(numbers.randn(*shape).astype(np.float32), np.int32(numbers.randint(classes))) for _ in range(32)]
+    return ds.GeneratorDataset(data, ["x", "y"], shuffle=False).batch(8)
+
+def weight(*shape):
+    return Parameter(initializer("normal", shape, ms.float32), name="w" + "x".join(map(str, shape)))
+
+class Losses(train.Callback):
+    def on_train_step_end(self, run_context):
+        print("loss", repr(float(np.asarray(run_context.original_args().net_outputs.asnumpy()))))
+
+def fit(net, shape=(8,)):
+    optimizer = nn.Adam(net.trainable_params(), 0.05)
+    model = train.Model(net, nn.CrossEntropyLoss(), optimizer)
+    model.train(2, rows(shape), Losses())
+    print("held", muster.parallel.held_bytes(net), muster.parallel.held_bytes(optimizer))
+    for name, value in model.gather_parameters().items():
+        print("sum", name, repr(float(np.abs(value.asnumpy().astype(np.float64)).sum())))
+"""
+CONTEXT = """
+ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", full_batch=True)
+"""
+
+PRODUCTS = """
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.head = weight(8, 16), weight(16, 8), weight(4, 8)
+        self.matmul1 = ops.MatMul().shard(((2, 1), (1, 2)))
+        self.gelu = ops.GeLU().shard(((2, 2),))
+        self.matmul2 = ops.MatMul().shard(((2, 2), (2, 1)), SECOND)
+        self.matmul3 = ops.MatMul(transpose_b=True).shard(((2, 1), (2, 1)))
+        self.softmax = ops.Softmax().shard(((4, 1),))
+        self.mul = ops.Mul().shard(((2, 1), (2, 1)))
+
+    def construct(self, x):
+        x = self.gelu(self.matmul1(x, self.first))
+        x = self.matmul2(x, self.second)
+        x = self.mul(x, self.softmax(x))
+        return self.matmul3(x, self.head)
+
+net = WRAPPED
+fit(net)
+"""
+
+JOINED = """
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = weight(8, 16), weight(32, 4)
+        self.matmul1 = ops.MatMul().shard(((2, 1), (1, 2)))
+        self.concat = ops.Concat(1).shard(((2, 1), (2, 1)))
+        self.matmul2 = ops.MatMul().shard(((2, 2), (2, 1)))
+
+    def construct(self, x):
+        x = self.matmul1(x, self.first)
+        return self.matmul2(self.concat((x, ops.tanh(x))), self.second)
+
+fit(Net())
+"""
+
+LAYOUTS = """
+layout = Layout((2, 2), ("dp", "mp"))
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = weight(8, 16), weight(16, 4)
+        self.matmul1 = ops.MatMul().shard((layout("dp", "None"), layout("None", "mp")))
+        self.matmul2 = ops.MatMul().shard(
+            (layout("dp", "mp"), layout("mp", "None")), (layout(("dp", "mp"), "None"),)
+        )
+
+    def construct(self, x):
+        return self.matmul2(ops.gelu(self.matmul1(x, self.first)), self.second)
+
+net = Net()
+fit(net)
+"""
+
+CELLS = """
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Dense(8, 16), nn.Dense(16, 4)
+        self.block = shard(self.fc1, ((4, 1),), ((2, 2),), parameter_plan={"fc1.weight": (2, 1)})
+
+    def construct(self, x):
+        return self.fc2(ops.tanh(self.block(x)))
+
+net = Net()
+fit(net)
+"""
+
+IMAGES = """
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = weight(8, 2, 3, 3), weight(4, 8, 3, 3)
+        self.conv1 = ops.Conv2D(8, 3, pad_mode="same").shard(((2, 1, 1, 1), (2, 1, 1, 1)))
+        self.conv2 = ops.Conv2D(4, 3, pad_mode="same").shard(((2, 2, 1, 1), (1, 2, 1, 1)))
+        self.norm = nn.BatchNorm2d(8)
+        self.pool = ops.MaxPool(2, 2).shard(((2, 2, 1, 1),))
+        self.flatten, self.head = nn.Flatten(), nn.Dense(4 * 9, 4)
+
+    def construct(self, x):
+        x = self.pool(ops.relu(self.norm(self.conv1(x, self.first))))
+        return self.head(self.flatten(self.conv2(x, self.second)))
+
+net = Net()
+fit(net, (2, 6, 6))
+"""
+
+
+def outputs(code, workers):
+    if workers == 1:
+        ended, text, _ = run_alone(code)
+        assert ended == 0, text
+        return [text]
+    with Job(code, workers) as job:
+        codes = [process.wait(120) for process in job.everybody()]
+        texts = [worker.output() for worker in job.workers]
+        assert codes == [0] * (workers + 1), texts[0]
+        return texts
+
+
+def numbers(text):
+    found = re.findall(r"(?:loss|sum \S+) (\S+)", text)
+    assert len(found) > 8
+    return [float(each) for each in found]
+
+
+def held(text):
+    return tuple(map(int, re.search(r"held (\d+) (\d+)", text).groups()))
+
+
+def products(second="None", wrapped="Net()"):
+    return PRODUCTS.replace("SECOND", second).replace("WRAPPED", wrapped)
+
+
+WRAPPED = 'AutoParallel(Net()); net.dataset_strategy("full_batch")'
+SCRIPTS = {
+    "products": CONTEXT + products(),
+    "scattered": CONTEXT + products("((4, 1),)"),
+    "wrapped": products(wrapped=WRAPPED),
+    "joined": CONTEXT + JOINED,
+    "shared state": products(wrapped=WRAPPED + '; net.hsdp(threshold=0, optimizer_level="level2")'),
+    "layouts": CONTEXT + LAYOUTS,
+    "cells": CONTEXT + CELLS,
+    "images": CONTEXT + IMAGES,
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_operators_are_divided_with_the_numbers_of_one_process(name):
+    alone = outputs(SETUP + SCRIPTS[name], 1)[0]
+    for text in outputs(SETUP + SCRIPTS[name], 4):
+        assert "shard() has no effect" not in text
+        assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
+        assert held(text)[0] < held(alone)[0]
+        assert held(text)[1] < held(alone)[1]
+
+
+def test_where_workers_have_rows_of_their_own_operators_are_whole_and_a_line_says_so():
+    code = SETUP + CONTEXT.replace(", full_batch=True", "") + products()
+    alone = outputs(code, 1)[0]
+    for text in outputs(code, 4):
+        assert len(re.findall(r"shard\(\) has no effect: .*full_batch", text)) == 1
+        assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
+        assert held(text) == held(alone)
+
+
+def test_stages_go_before_a_mesh():
+    code = SETUP + products(wrapped=WRAPPED + "; net.pipeline(stages=STAGES)")
+    alone = outputs(code.replace("STAGES", "1"), 1)[0]
+    for text in outputs(code.replace("STAGES", "2"), 4):
+        assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
+
+
+def test_a_plan_says_what_workers_divide_what_is_whole_and_what_they_send():
+    script = CONTEXT + products().replace("fit(net)", "")
+    script += """
+model = muster.Model(net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 0.05))
+text = str(model.explain(rows()))
+print(text)
+"""
+    text = outputs(SETUP + script, 4)[0]
+    assert re.search(r"mesh: d0=2, d1=2", text)
+    assert re.search(r"\d batch_matmul: \(d0, -\) \(-, d1\) to \(d0, d1\)", text)
+    assert re.search(r"all_reduce of 2 workers with \d+.*each sends \d+", text)
+    assert re.search(
+        r"training: updates .* of parameters with .* of gradients and .* of the optimizer's state", text
+    )
