@@ -280,6 +280,7 @@ using Ints = std::vector<std::int64_t>;
 const TensorType images{DType::float32, {4, 4, 6, 6}}, rows{DType::float32, {4, 6}};
 const TensorType heads{DType::float32, {2, 4, 6, 4}}, channels{DType::float32, {4}};
 const TensorType labels{DType::int32, {4}}, number{DType::float32, {}};
+const TensorType classes{DType::float32, {16, 4}}, classes_of{DType::int32, {16}};  // every class is there
 
 const std::vector<RuleCase>& rule_cases() {
   static const std::vector<RuleCase> cases{
@@ -345,11 +346,11 @@ const std::vector<RuleCase>& rule_cases() {
       {"scaled_dot_product_attention",
        {{DType::float32, {2, 6, 4, 4}}, {DType::float32, {2, 6, 4, 4}}, {DType::float32, {2, 6, 4, 4}}},
        {{"rows_first", true}}},
-      {"softmax_cross_entropy", {{DType::float32, {4, 4}}, labels}, {{"reduction", std::string("none")}}},
-      {"softmax_cross_entropy", {{DType::float32, {4, 4}}, labels}, {{"label_smoothing", 0.1}}},
-      {"softmax_cross_entropy", {{DType::float32, {4, 4}}, labels}, {{"ignore_index", std::int64_t{2}}}},
-      {"nll_loss", {{DType::float32, {4, 4}}, labels}, {{"reduction", std::string("sum")}}},
-      {"nll_loss", {{DType::float32, {4, 4}}, labels}},
+      {"softmax_cross_entropy", {classes, classes_of}, {{"reduction", std::string("none")}}},
+      {"softmax_cross_entropy", {classes, classes_of}, {{"label_smoothing", 0.1}}},
+      {"softmax_cross_entropy", {classes, classes_of}, {{"ignore_index", std::int64_t{2}}}},
+      {"nll_loss", {classes, classes_of}, {{"reduction", std::string("sum")}}},
+      {"nll_loss", {classes, classes_of}},
       {"dropout", {rows}, {{"keep_prob", 0.6}, {"stream", std::int64_t{5}}}},
       {"batch_norm", {images, channels, channels, channels, channels}, {{"training", true}}},
       {"scaled_dot_product_attention",
