@@ -225,9 +225,38 @@ class Dies(train.Callback):
 """
 
 
-def ends_of_a_job(folder, level, dies):
+# A step that the script writes itself.
+STEP = """
+class Step(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.net, self.loss_fn, self.optimizer = net, nn.CrossEntropyLoss(), optimizer
+        self.both = muster.value_and_grad(self.loss, None, optimizer.parameters)
+        self.reducer = nn.DistributedGradReducer(optimizer.parameters)
+
+    def loss(self, x, y):
+        return self.loss_fn(self.net(x), y)
+
+    def construct(self, x, y):
+        loss, gradients = self.both(x, y)
+        self.optimizer(ops.clip_by_global_norm(self.reducer(gradients), 0.3))
+        return loss
+
+model = train.Model(Step())
+"""
+
+
+def ends_of_a_job(folder, level, dies, step=None):
     folder.mkdir()
-    script = SETUP + KILLED + ZERO.replace("LEVEL", str(level)).replace("OPTIMIZER", OPTIMIZERS["Adam"])
+    model = "model = train.Model(net, nn.CrossEntropyLoss(), optimizer)\n"
+    assert model in ZERO
+    script = (
+        SETUP
+        + KILLED
+        + ZERO.replace(model, step or model)
+        .replace("LEVEL", str(level))
+        .replace("OPTIMIZER", OPTIMIZERS["Adam"])
+    )
     (folder / "train.py").write_text(script.replace("Losses())", "[Dies()])").replace("DIES", str(dies)))
     environment = {
         **clean_environment(),
@@ -248,6 +277,12 @@ def test_a_killed_worker_comes_back_to_its_pieces(tmp_path, level):
     assert len(unbroken) > 12
     for dies in (0, 1):
         assert ends_of_a_job(tmp_path / str(dies), level, dies) == unbroken
+
+
+def test_a_killed_worker_comes_back_to_its_pieces_in_a_step_of_the_scripts_own(tmp_path):
+    unbroken = ends_of_a_job(tmp_path / "unbroken", 2, None, STEP)
+    assert len(unbroken) > 12
+    assert ends_of_a_job(tmp_path / "killed", 2, 1, STEP) == unbroken
 
 
 def test_cells_that_are_computed_again_have_the_same_bits_and_need_less_memory():
