@@ -18,7 +18,7 @@ from job import Process, free_port  # noqa: E402, F401  (for the tests here, too
 PROGRAM = ROOT / "build/apps/muster/muster"
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 SECONDS_MAX = 300  # they compile, and import for a long time on a busy machine
-NAMES = {"TORCH": "PyTorch", "TENSORFLOW": "TensorFlow", "MINDSPORE": "MindSpore"}
+NAMES = {"TORCH": "PyTorch", "TENSORFLOW": "TensorFlow", "MINDSPORE": "MindSpore", "LIGHTNING": "Lightning"}
 FAMILIES = ("MS_", "MA_", "VC_", "VK_", "TF_", "MASTER_", "MUSTER_TLS", "MUSTER_TOKEN", "RANK", "WORLD_SIZE")
 
 

@@ -24,6 +24,8 @@ KILLS = 50
 class Job:
     """`muster run` of the training, whose lines are read as they come."""
 
+    peer, script = "TORCH", SCRIPT
+
     def __init__(self, folder: Path, ranks: int, *options: str, **variables: str) -> None:
         flags = (
             "-n",
@@ -37,7 +39,7 @@ class Job:
         )
         self.process = Process(
             "muster run",
-            command("TORCH", str(SCRIPT), *flags, arguments=options),
+            command(self.peer, str(self.script), *flags, arguments=options),
             environment(PYTHONPATH=PACKAGES, **variables),
         )
 

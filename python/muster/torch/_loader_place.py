@@ -18,7 +18,7 @@ def _sampler_of(loader):
     return None
 
 
-def _passes_cheaply(loader) -> bool:
+def passes_cheaply(loader) -> bool:
     """Whether batches can be passed over by their indices: the process itself reads rows of a map."""
     return (
         isinstance(loader, DataLoader)
@@ -65,7 +65,7 @@ class LoaderPlace:
         _generators.restore(at_epoch)
         self._open()
         pass_one = self._batches.__next__
-        if _passes_cheaply(self._loader) and hasattr(self._batches, "_next_index"):
+        if passes_cheaply(self._loader) and hasattr(self._batches, "_next_index"):
             pass_one = self._batches._next_index
         for index in range(step):
             try:

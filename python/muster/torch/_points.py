@@ -39,15 +39,15 @@ class Points:
     """Those of one rank; find() sees those of all ranks. folder: None keeps none."""
 
     def __init__(self, folder: str | None, rank: int) -> None:
-        self._folder = None if folder is None else Path(folder) / "torch"
+        self.folder = None if folder is None else Path(folder) / "torch"
         self._rank = rank
 
     def packed(self, state: dict) -> bytes | None:
-        return None if self._folder is None else pack(state)
+        return None if self.folder is None else pack(state)
 
     def write(self, payload: bytes, count: int) -> None:
         """A point behind `count` steps. A disk that refuses it is a line, and the training goes on."""
-        name = self._folder / f"{count:012d}-rank{self._rank}{_SUFFIX}"
+        name = self.folder / f"{count:012d}-rank{self._rank}{_SUFFIX}"
         try:
             self._write(name, payload)
         except OSError as error:
@@ -60,10 +60,10 @@ class Points:
                 old.unlink()
 
     def _own(self) -> list[Path]:
-        return sorted(self._folder.glob(f"*-rank{self._rank}{_SUFFIX}"))
+        return sorted(self.folder.glob(f"*-rank{self._rank}{_SUFFIX}"))
 
     def _write(self, name: Path, payload: bytes) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         new = name.with_suffix(".new")
         with open(new, "wb") as file:
             file.write(_MAGIC + hashlib.sha256(payload).digest())
@@ -71,7 +71,7 @@ class Points:
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, name)
-        folder = os.open(self._folder, os.O_RDONLY)
+        folder = os.open(self.folder, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
@@ -79,9 +79,9 @@ class Points:
 
     def find(self) -> dict | None:
         """What the newest whole point of any rank holds; damaged ones are passed over with a line."""
-        if self._folder is None or not self._folder.is_dir():
+        if self.folder is None or not self.folder.is_dir():
             return None
-        for name in sorted(self._folder.glob(f"*{_SUFFIX}"), reverse=True):
+        for name in sorted(self.folder.glob(f"*{_SUFFIX}"), reverse=True):
             try:
                 return self._read(name)
             except (OSError, ValueError) as error:
@@ -100,8 +100,8 @@ class Points:
 
     def remove_all(self) -> None:
         """Of all ranks: the job that they were of has ended well, and another begins."""
-        if self._folder is None:
+        if self.folder is None:
             return
-        for name in self._folder.glob(f"*{_SUFFIX}"):
+        for name in self.folder.glob(f"*{_SUFFIX}"):
             with contextlib.suppress(OSError):
                 name.unlink()

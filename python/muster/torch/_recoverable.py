@@ -1,6 +1,5 @@
 """The loop of a PyTorch training that survives the death of its ranks: recoverable()."""
 
-import ctypes
 import os
 import sys
 import threading
@@ -16,14 +15,10 @@ from muster.torch._ddp import check_renewable, ddp_modules, renew, share_buffers
 from muster.torch._errors import FAILURES
 from muster.torch._loader_place import LoaderPlace, is_end
 from muster.torch._points import Points, pack, unpack
-from muster.torch._recovering_backend import RecoveringBackend, recovers
-from muster.torch._rejoin import MissingRanksError
+from muster.torch._recovering_backend import RecoveringBackend, join_records, recovers, split_records
 from muster.torch._step_mark import step_mark
 from muster.torch._training_state import TrainingState
 
-_EXIT_CODE_PEER_LOST = 69  # no launcher starts again who says so
-_TAG = 1 << 40  # of messages between ranks that have met again
-_RETRY_SECONDS = 0.05
 _CUTS_MAX = 3
 _NO_BATCH = object()
 
@@ -142,6 +137,7 @@ class Steps(Iterator):
         self._point = self._points.find()
         if self._point is not None and self._point["is_over"]:
             self._point = None  # of a job that ended well: this is another one
+            self._points.remove_all()
         self._recover()
         self._calls.is_in_loop = True
         try:
@@ -184,10 +180,12 @@ class Steps(Iterator):
             own = _generators.record()
             has_drawn = own != self._generators[self._rank]
             self._is_finished = True
-            rows = self._gather_numbers([self._place.epoch, self._place.step, has_drawn, self._stops])
-            self._check_places(rows)
-            if any(row[2] for row in rows):
-                self._generators = self._gather(own)
+            places = self._backend.gather_numbers(
+                [self._place.epoch, self._place.step, has_drawn, self._stops]
+            )
+            self._check_places(places)
+            if any(row[2] for row in places):
+                self._generators = self._backend.gather_bytes(own)
         except FAILURES as error:
             self._calls.cut(error)
             return False
@@ -204,18 +202,6 @@ class Steps(Iterator):
         self._mark(self._count)
         if self._count % self._save_steps == 0:
             self._write_point(is_over=False)
-
-    def _gather(self, own: bytes) -> list[bytes]:
-        source = torch.frombuffer(bytearray(own), dtype=torch.uint8)
-        gathered = torch.empty(self._size * len(own), dtype=torch.uint8)
-        self._calls.native.all_gather(source.data_ptr(), gathered.data_ptr(), len(own))
-        return _rows(gathered, self._size)
-
-    def _gather_numbers(self, numbers) -> list[list[int]]:
-        source = torch.tensor([int(number) for number in numbers], dtype=torch.int64)
-        gathered = torch.empty(self._size, len(numbers), dtype=torch.int64)
-        self._calls.native.all_gather(source.data_ptr(), gathered.data_ptr(), 8 * len(numbers))
-        return gathered.tolist()
 
     def _check_places(self, rows: list[list[int]]) -> None:
         for rank, (epoch, step, _, stops) in enumerate(rows):
@@ -235,25 +221,8 @@ class Steps(Iterator):
     # ---- all ranks meet, and go on from one state -----------------------------------------------------
 
     def _recover(self) -> None:
-        begin, cause = time.monotonic(), self._calls.failure
-        meeting = self._backend.opened_rendezvous()
-        meeting.begin()
-        while True:
-            self._calls.detach(f"rank {self._rank} meets the others again")
-            try:
-                plan, listener = meeting.meet(self._claim(), self._say_missing)
-                self._calls.attach(
-                    *meeting.connect(plan, listener, self._backend.call_timeout.total_seconds())
-                )
-                self._settle(plan)
-                break
-            except MissingRanksError as error:
-                print(error, file=sys.stderr, flush=True)
-                raise SystemExit(_EXIT_CODE_PEER_LOST) from error
-            except FAILURES as error:
-                cause = cause or error
-                meeting.check_time(error)
-                time.sleep(_RETRY_SECONDS)
+        begin = time.monotonic()
+        plan, cause = self._backend.meet(self._claim, self._settle, self._say_missing)
         self._check_progress(plan, cause)
         self._say_recovered(plan, time.monotonic() - begin, cause)
 
@@ -280,7 +249,7 @@ class Steps(Iterator):
         source, count, kind = decide(plan)
         self._check_claims(plan, count, kind)
         if kind == "none":
-            self._generators = self._epoch_generators = self._gather(_generators.record())
+            self._generators = self._epoch_generators = self._backend.gather_bytes(_generators.record())
         if self._rank == source:
             self._become_source(kind)
             self._give(plan, count, kind)
@@ -332,41 +301,25 @@ class Steps(Iterator):
                 continue
             if lacking not in packed:
                 packed[lacking] = pack(self._packed(lacking, is_over=False))
-            self._send(packed[lacking], rank)
+            self._backend.send_bytes(packed[lacking], rank)
 
     def _take(self, plan: list[dict], source: int, count: int, kind: str) -> None:
         lacking = self._lacks(plan[self._rank], count, kind)
         if not lacking:
             self._go_back()
             return
-        packed = unpack(self._receive(source), f"the state of rank {source}")
+        packed = unpack(self._backend.receive_bytes(source), f"the state of rank {source}")
         if lacking == "all":
             self._load(packed)
             self._is_live = True
         else:
-            self._generators = _rows(packed["generators"], self._size)
+            self._generators = split_records(packed["generators"], self._size)
             self._count_step()
-
-    def _send(self, payload: bytes, rank: int) -> None:
-        data = torch.frombuffer(bytearray(payload), dtype=torch.uint8)
-        size = torch.tensor([data.numel()])
-        limit = self._backend.call_timeout.total_seconds()
-        for tensor in (size, data):
-            self._calls.native.send(tensor.data_ptr(), tensor.nbytes, rank, _TAG, timeout=limit)
-
-    def _receive(self, rank: int) -> memoryview:
-        limit = self._backend.call_timeout.total_seconds()
-        size = torch.zeros(1, dtype=torch.int64)
-        self._calls.native.receive(size.data_ptr(), size.nbytes, rank, _TAG, timeout=limit)
-        data = bytearray(int(size))
-        address = torch.frombuffer(data, dtype=torch.uint8).data_ptr()
-        self._calls.native.receive(address, len(data), rank, _TAG, timeout=limit)
-        return memoryview(data)
 
     # ---- the state as a whole -------------------------------------------------------------------------
 
     def _packed(self, what: str, is_over: bool) -> dict:
-        generators = _joined(self._generators)
+        generators = join_records(self._generators)
         if what == "generators":
             return {"generators": generators}
         return {
@@ -377,7 +330,7 @@ class Steps(Iterator):
             "is_over": is_over,
             "run": os.environ.get(RUN, ""),
             "generators": generators,
-            "epoch_generators": _joined(self._epoch_generators),
+            "epoch_generators": join_records(self._epoch_generators),
             **self._state.pack(),
         }
 
@@ -388,8 +341,8 @@ class Steps(Iterator):
                 "many, or remove MS_RECOVERY_PATH to start fresh"
             )
         self._state.load(packed)
-        self._generators = _rows(packed["generators"], self._size)
-        self._epoch_generators = _rows(packed["epoch_generators"], self._size)
+        self._generators = split_records(packed["generators"], self._size)
+        self._epoch_generators = split_records(packed["epoch_generators"], self._size)
         self._count, self._batch = packed["count"], _NO_BATCH
         self._is_in_step = self._is_finished = False
         self._place.move(packed["epoch"], packed["step"], self._epoch_generators[self._rank])
@@ -461,17 +414,18 @@ class Steps(Iterator):
         )
 
 
-def _joined(records: list[bytes]) -> torch.Tensor:
-    return torch.frombuffer(bytearray(b"".join(records)), dtype=torch.uint8)
-
-
-def _rows(records: torch.Tensor, size: int) -> list[bytes]:
-    data = ctypes.string_at(records.data_ptr(), records.numel())
-    each = len(data) // size
-    return [data[rank * each : (rank + 1) * each] for rank in range(size)]
-
-
 _taken = False  # one loop a process: who comes back would not know in which the others are
+
+
+def take_the_only_loop() -> None:
+    """Raises RuntimeError for a second one."""
+    global _taken
+    if _taken:
+        raise RuntimeError(
+            "muster: a job that recovers has one loop of recoverable(), or one fit() of Lightning: make one "
+            "loop of all epochs"
+        )
+    _taken = True
 
 
 def recoverable(
@@ -510,15 +464,10 @@ def recoverable(
     that the model has not, states without state_dict(). SystemExit(69), with a line that names them, when
     ranks do not come back within MS_NODE_TIMEOUT (600 s).
     """
-    global _taken
     if epochs < 0 or save_steps < 1:
         raise ValueError(f"muster: epochs={epochs} and save_steps={save_steps}: at least 0 and 1")
     if recovers() and dist.is_initialized():
-        if _taken:
-            raise RuntimeError(
-                "muster: a job that recovers has one loop of recoverable(): make one loop of all epochs"
-            )
-        _taken = True
+        take_the_only_loop()
     named = dict(states or {})
     for index, scheduler in enumerate(_listed(lr_scheduler)):
         named[f"lr_scheduler {index}"] = scheduler

@@ -4,22 +4,30 @@ Before the loop of recoverable() no group is connected: who comes back runs its 
 There DistributedDataParallel hears its own answers, since the loop hands parameters out anyway; a first other
 call connects all ranks. In the loop a call that a death cuts does not raise: the step is
 aborted, its numbers are dropped, and the loop makes it again.
+
+Lightning's loop (lightning.py) begins anew instead, on all ranks: there the same call raises.
 """
 
 import ctypes
 import os
 import sys
 import threading
+import time
 
+import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from muster.torch._backend import MusterBackend
 from muster.torch._errors import FAILURES, failure
+from muster.torch._rejoin import MissingRanksError, Rendezvous
 from muster.torch._rendezvous import master_of
 from muster.torch._state import GroupState
 
 RECOVERS = "MS_ENABLE_RECOVERY"
 CAME_BACK = "MUSTER_RESTART_COUNT"
+_EXIT_CODE_PEER_LOST = 69  # no launcher starts again who says so
+_TAG = 1 << 40  # of messages between ranks that have met again
+_RETRY_SECONDS = 0.05
 
 
 def recovers() -> bool:
@@ -43,7 +51,7 @@ _VOID = _Void()
 
 
 class _Cuttable:
-    """A native call under way, whose failure aborts the step and raises nothing."""
+    """A native call under way, whose failure aborts the step."""
 
     def __init__(self, calls: "RecoveringCalls", call) -> None:
         self._calls, self._call = calls, call
@@ -61,8 +69,8 @@ class _Cuttable:
     def on_done(self, then) -> None:
         def end(error) -> None:
             if isinstance(error, FAILURES):
-                self._calls.cut(error)
-                error = None
+                self._calls.note(error)
+                error = error if self._calls.raises else None
             then(error)
 
         self._call.on_done(end)
@@ -95,21 +103,27 @@ class RecoveringCalls:
     """Stands where a backend has its native group, and calls the newest one.
 
     connect_first(): makes the group of a call before the loop. failure: what cut the step that runs, or None.
+    raises: whether calls that are cut say so, in the loop, too.
     """
 
     def __init__(self, rank: int, size: int, connect_first) -> None:
         self.rank, self.size = rank, size
         self.native = None
         self.liveness = None
-        self.is_in_loop = False
+        self.is_in_loop, self.raises = False, False
         self.failure: BaseException | None = None
         self._connect_first = connect_first
         self._lock = threading.Lock()
 
-    def cut(self, error: BaseException) -> None:
+    def note(self, error: BaseException) -> None:
         with self._lock:
             if self.failure is None:
                 self.failure = error
+
+    def cut(self, error: BaseException) -> None:
+        self.note(error)
+        if self.raises:
+            raise error
 
     def state(self) -> tuple:
         """As of the native group; nothing is under way between two of them."""
@@ -138,6 +152,7 @@ class RecoveringCalls:
     def __getattr__(self, name: str):
         def call(*args, **kwargs):
             if self.failure is not None:
+                self.cut(self.failure)
                 return _VOID
             if self.native is None:
                 if name in _ALONE and _is_made_for_ddp():
@@ -186,14 +201,67 @@ class RecoveringBackend(MusterBackend):
     def limit_seconds(self) -> float:
         return float(os.environ.get("MS_NODE_TIMEOUT") or 600)
 
-    def opened_rendezvous(self):
-        from muster.torch._rejoin import Rendezvous
-
+    def opened_rendezvous(self) -> Rendezvous:
         if self.rendezvous is None:
             self.rendezvous = Rendezvous(
                 self.default_store, self.calls.rank, self.calls.size, self.limit_seconds()
             )
         return self.rendezvous
+
+    # ---- all ranks meet again -------------------------------------------------------------------------
+
+    def meet(self, claim, settle, note) -> tuple[list[dict], BaseException | None]:
+        """Connects a new group, until settle(plan) has ended well on it; the plan, and what failed first.
+
+        claim(): what this rank has, now. note: called with the ranks that are missing, when that changes.
+        Raises SystemExit, with a line that names them, when they do not come within MS_NODE_TIMEOUT.
+        """
+        cause = self.calls.failure
+        meeting = self.opened_rendezvous()
+        meeting.begin()
+        while True:
+            self.calls.detach(f"rank {self.calls.rank} meets the others again")
+            try:
+                plan, listener = meeting.meet(claim(), note)
+                self.attach(*meeting.connect(plan, listener, self.call_timeout.total_seconds()))
+                settle(plan)
+                return plan, cause
+            except MissingRanksError as error:
+                print(error, file=sys.stderr, flush=True)
+                raise SystemExit(_EXIT_CODE_PEER_LOST) from error
+            except FAILURES as error:
+                cause = cause or error
+                meeting.check_time(error)
+                time.sleep(_RETRY_SECONDS)
+
+    def gather_bytes(self, own: bytes) -> list[bytes]:
+        """What each rank has, as many bytes on all."""
+        source = torch.frombuffer(bytearray(own), dtype=torch.uint8)
+        gathered = torch.empty(self.calls.size * len(own), dtype=torch.uint8)
+        self.calls.native.all_gather(source.data_ptr(), gathered.data_ptr(), len(own))
+        return split_records(gathered, self.calls.size)
+
+    def gather_numbers(self, numbers) -> list[list[int]]:
+        source = torch.tensor([int(number) for number in numbers], dtype=torch.int64)
+        gathered = torch.empty(self.calls.size, len(numbers), dtype=torch.int64)
+        self.calls.native.all_gather(source.data_ptr(), gathered.data_ptr(), 8 * len(numbers))
+        return gathered.tolist()
+
+    def send_bytes(self, payload: bytes, rank: int) -> None:
+        data = torch.frombuffer(bytearray(payload), dtype=torch.uint8)
+        size = torch.tensor([data.numel()])
+        limit = self.call_timeout.total_seconds()
+        for tensor in (size, data):
+            self.calls.native.send(tensor.data_ptr(), tensor.nbytes, rank, _TAG, timeout=limit)
+
+    def receive_bytes(self, rank: int) -> memoryview:
+        limit = self.call_timeout.total_seconds()
+        size = torch.zeros(1, dtype=torch.int64)
+        self.calls.native.receive(size.data_ptr(), size.nbytes, rank, _TAG, timeout=limit)
+        data = bytearray(int(size))
+        address = torch.frombuffer(data, dtype=torch.uint8).data_ptr()
+        self.calls.native.receive(address, len(data), rank, _TAG, timeout=limit)
+        return memoryview(data)
 
     def _connect_first(self, name: str) -> bool:
         """Connects for a call before the loop; False for one that the others have passed already."""
@@ -215,6 +283,17 @@ class RecoveringBackend(MusterBackend):
         except FAILURES as error:
             raise failure(error) from error
         return True
+
+
+def join_records(records: list[bytes]) -> torch.Tensor:
+    return torch.frombuffer(bytearray(b"".join(records)), dtype=torch.uint8)
+
+
+def split_records(records: torch.Tensor, size: int) -> list[bytes]:
+    """The records of all ranks apart: the other way round."""
+    data = ctypes.string_at(records.data_ptr(), records.numel())
+    each = len(data) // size
+    return [data[rank * each : (rank + 1) * each] for rank in range(size)]
 
 
 class _NoLiveness:
