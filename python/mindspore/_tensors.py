@@ -10,8 +10,17 @@ def register_hook(self, hook):
     """A function that is called with the gradient of the tensor; what it gives, unless None, takes its place.
 
     The handle's remove() ends it.
+
+    Raises:
+        NotImplementedError: The tensor is a parameter, whose gradient no function would see.
     """
     from mindspore import _hooks
+
+    if isinstance(self, _core.Parameter):
+        raise NotImplementedError(
+            f"Parameter.register_hook() of '{self.name}' is not provided: change the gradients that "
+            "value_and_grad gives before the optimizer takes them"
+        )
 
     functions = {0: hook}
 

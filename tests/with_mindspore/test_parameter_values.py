@@ -177,3 +177,9 @@ def test_gradients_flow_where_a_number_of_numpy_stands_before_a_tensor(mode):
 
     gradient = mindspore.grad(scaled)(Tensor([1.0, 2.0]))
     assert (gradient.dtype, gradient.asnumpy().tolist()) == (mindspore.float32, [3.0, 2.25])
+
+
+def test_a_hook_that_no_gradient_would_come_to_is_refused():
+    net = nn.Dense(2, 1)
+    with pytest.raises(NotImplementedError, match="change the gradients that value_and_grad gives"):
+        net.weight.register_hook(lambda gradient: gradient * 2)
