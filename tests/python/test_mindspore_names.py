@@ -43,7 +43,7 @@ except Exception as error:
         ("from mindspore.nn import DenseThor", "ImportError", "mindspore.nn.DenseThor"),
         ("from mindspore import SparseTensor", "ImportError", "mindspore.SparseTensor"),
         ("import mindspore.rewrite", "ImportError", "mindspore.rewrite"),
-        ("ds.KITTIDataset", "AttributeError", "mindspore.dataset.KITTIDataset"),
+        ("ds.IWSLT2016Dataset", "AttributeError", "mindspore.dataset.IWSLT2016Dataset"),
         ("ds.vision.DecodeVideo", "AttributeError", "mindspore.dataset.vision.DecodeVideo"),
         ("ms.set_context(enable_dump=True)", "NotImplementedError", "enable_dump"),
         ("ms.set_context(save_graphs=True)", "NotImplementedError", "save_graphs"),
