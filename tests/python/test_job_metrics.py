@@ -65,7 +65,7 @@ def test_all_ranks_of_a_job_are_numbers(tmp_path):
         assert sum(found["muster_job_state"].values()) == 1
         assert found["muster_process_up"] == {"0": 1, "1": 1}
         assert set(found["muster_process_loss"]) == {"0", "1"}
-        assert set(found["muster_process_learning_rate"].values()) == {pytest.approx(0.1)}
+        assert found["muster_process_learning_rate"] == {"0": pytest.approx(0.1), "1": pytest.approx(0.1)}
         assert all(size > 1 << 20 for size in found["muster_process_memory_bytes"].values())
         assert found["muster_job_epoch"][""] >= 1
         assert all(0 <= age < 60 for age in found["muster_process_heartbeat_age_seconds"].values())
