@@ -134,12 +134,16 @@ class OnRequestExit(Callback):
 
     def _is_asked(self):
         """Whether any worker is: a collective call of all of them."""
-        self.exit = self.exit or self._file_asks()
+        if (
+            self._file_asks()
+        ):  # nothing but True is ever written: a signal may come between a reading and a writing
+            self.exit = True
         self._ends = self.exit
         if self._workers is not None:  # a signal that comes meanwhile counts for the next step
             flag = muster.Tensor([int(self.exit)], dtype=muster.int32)
             self._ends = bool(muster.ops.all_reduce(flag, "max", group=self._workers).tolist()[0])
-            self.exit = self.exit or self._ends
+            if self._ends:
+                self.exit = True
         return self._ends
 
     def _save(self, network, name):
