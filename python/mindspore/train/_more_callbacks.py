@@ -134,9 +134,7 @@ class OnRequestExit(Callback):
 
     def _is_asked(self):
         """Whether any worker is: a collective call of all of them."""
-        if (
-            self._file_asks()
-        ):  # nothing but True is ever written: a signal may come between a reading and a writing
+        if self._file_asks():  # False is never written: a signal may have come meanwhile
             self.exit = True
         self._ends = self.exit
         if self._workers is not None:  # a signal that comes meanwhile counts for the next step
