@@ -181,6 +181,7 @@ class Chart {
       paint.globalAlpha = alpha;
       paint.beginPath();
       points.forEach((point, i) => paint[i ? "lineTo" : "moveTo"](px(point[0]), py(point[which])));
+      if (points.length === 1) paint.arc(px(points[0][0]), py(points[0][which]), 2, 0, 7);
       paint.stroke();
       paint.globalAlpha = 1;
     };
