@@ -19,8 +19,28 @@ std::string_view to_string(WorkPhase phase) {
       return "saving";
     case WorkPhase::evaluating:
       return "evaluating";
+    case WorkPhase::serving:
+      return "serving";
   }
   return "";
+}
+
+std::string to_string(const Awaited& awaited) {
+  return awaited.count < 2 ? std::to_string(awaited.first)
+                           : fmt::format("{} and {} more", awaited.first, awaited.count - 1);
+}
+
+std::string serving_text(const Activity& activity) {
+  const Serving& serving = activity.serving;
+  constexpr double bytes_per_mib = 1 << 20;
+  std::string text = fmt::format("serving {} row{}, {:.1f} MiB", serving.rows, serving.rows == 1 ? "" : "s",
+                                 static_cast<double>(serving.size_bytes) / bytes_per_mib);
+  if (serving.waiting > 0 && activity.awaited.count > 0)
+    text +=
+        fmt::format("; {} for rank {}",
+                    serving.waiting == 1 ? "1 worker waits" : fmt::format("{} workers wait", serving.waiting),
+                    to_string(activity.awaited));
+  return text;
 }
 
 }  // namespace
@@ -39,13 +59,23 @@ std::string_view phase_name(WorkPhase phase) {
       return "saving";
     case WorkPhase::evaluating:
       return "evaluating";
+    case WorkPhase::serving:
+      return "serving";
   }
   return "";
+}
+
+bool waits(const Activity& activity) {
+  return activity.call != CallKind::none ||
+         (activity.phase != WorkPhase::serving && activity.awaited.count > 0);
 }
 
 std::string to_string(const Activity& activity) {
   switch (activity.call) {
     case CallKind::none:
+      if (activity.phase == WorkPhase::serving) return serving_text(activity);
+      if (activity.awaited.count > 0)
+        return fmt::format("waiting for parameter server {}", to_string(activity.awaited));
       return std::string(to_string(activity.phase));
     case CallKind::send:
       return fmt::format("sending a message to rank {}", activity.call_number);

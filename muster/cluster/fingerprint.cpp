@@ -81,9 +81,13 @@ std::vector<std::string> trait_differences(const std::vector<FingerprintSource>&
   }
   std::vector<std::string> lines;
   for (const std::string_view key : keys) {
-    Groups groups;
-    for (const FingerprintSource& source : sources) groups[value_of(*source.traits, key)].push_back(&source);
-    if (groups.size() > 1) lines.push_back(line_of(key, groups));
+    const bool is_of_role = std::ranges::find(variables_that_matter, key) != std::end(variables_that_matter);
+    Groups groups, of_servers;
+    for (const FingerprintSource& source : sources)
+      (is_of_role && source.is_server ? of_servers : groups)[value_of(*source.traits, key)].push_back(
+          &source);
+    for (const Groups* const compared : {&groups, &of_servers})
+      if (compared->size() > 1) lines.push_back(line_of(key, *compared));
   }
   return lines;
 }

@@ -18,11 +18,13 @@ Traits traits_of(const Environment& environment);
 struct FingerprintSource {
   std::optional<std::uint32_t> rank = {};
   std::string name = {};  // for people, where there is no rank
+  bool is_server = false;
   const Traits* traits = nullptr;
 };
 
 // One line for each key that not all have alike: "OMP_NUM_THREADS is '4' at rank 3, '2' at ranks 0-2". What
-// most have comes last. Empty: all agree.
+// most have comes last. Servers are compared with workers but for variables of the environment, which may
+// well be others there. Empty: all agree.
 std::vector<std::string> trait_differences(const std::vector<FingerprintSource>& sources);
 
 }  // namespace muster::cluster

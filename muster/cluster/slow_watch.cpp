@@ -42,7 +42,7 @@ double whole_us(const ProcessCounters& spent) {
 
 // Of an interval's time, or summed over several.
 struct Shares {
-  std::array<double, work_phases> phases{};
+  std::array<double, work_phase_count> phases{};
   double waiting = 0;
   double core_wait = 0;
 
@@ -50,7 +50,7 @@ struct Shares {
     const double whole = whole_us(spent);
     Shares made{.waiting = static_cast<double>(spent.waiting_us) / whole,
                 .core_wait = static_cast<double>(spent.core_wait_us) / whole};
-    for (std::size_t i = first_phase; i < work_phases; ++i)
+    for (std::size_t i = first_phase; i < work_phase_count; ++i)
       made.phases.at(i) = static_cast<double>(spent.own_us.at(i)) / whole;
     return made;
   }
@@ -63,21 +63,21 @@ struct Shares {
     };
     Shares made{.waiting = of([](const Shares& each) { return each.waiting; }),
                 .core_wait = of([](const Shares& each) { return each.core_wait; })};
-    for (std::size_t i = first_phase; i < work_phases; ++i)
+    for (std::size_t i = first_phase; i < work_phase_count; ++i)
       made.phases.at(i) = of([i](const Shares& each) { return each.phases.at(i); });
     return made;
   }
 
   double own() const { return std::accumulate(phases.begin(), phases.end(), 0.0); }
   void add(const Shares& other) {
-    for (std::size_t i = 0; i < work_phases; ++i) phases.at(i) += other.phases.at(i);
+    for (std::size_t i = 0; i < work_phase_count; ++i) phases.at(i) += other.phases.at(i);
     waiting += other.waiting;
     core_wait += other.core_wait;
   }
   // The phase that takes more than it does there.
   std::size_t most_above(const Shares& other) const {
     std::size_t most = first_phase;
-    for (std::size_t i = first_phase; i < work_phases; ++i)
+    for (std::size_t i = first_phase; i < work_phase_count; ++i)
       if (phases.at(i) - other.phases.at(i) > phases.at(most) - other.phases.at(most)) most = i;
     return most;
   }
@@ -97,6 +97,7 @@ SlowCause cause_of(WorkPhase phase) {
     case WorkPhase::script:
       return SlowCause::script;
     case WorkPhase::starting:
+    case WorkPhase::serving:
     case WorkPhase::computing:
       break;
   }

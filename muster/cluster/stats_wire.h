@@ -9,7 +9,7 @@
 
 namespace muster::cluster {
 
-inline constexpr std::size_t counters_size_bytes = 8 * (4 + work_phases);
+inline constexpr std::size_t counters_size_bytes = 8 * (4 + work_phase_count);
 inline constexpr std::size_t stats_size_bytes_min = 1;
 inline constexpr std::size_t pace_size_bytes = 2 * 8 + counters_size_bytes;
 inline constexpr std::size_t slow_rank_size_bytes = 4 + 1 + 3 * 8;

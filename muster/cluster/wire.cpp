@@ -77,6 +77,13 @@ void write(ByteWriter& out, const Activity& activity) {
   out.number(activity.call_number);
   out.number(activity.finished);
   out.number(activity.train_epoch);
+  out.number(activity.awaited.first);
+  out.number(activity.awaited.count);
+  if (activity.phase != WorkPhase::serving) return;
+  out.number(activity.serving.rows);
+  out.number(activity.serving.size_bytes);
+  out.number(activity.serving.updates);
+  out.number(activity.serving.waiting);
 }
 
 void write(ByteWriter& out, const message::Doctor& doctor) {
@@ -306,11 +313,18 @@ class Reader {
   }
   Activity activity() {
     Activity activity;
-    activity.phase = static_cast<WorkPhase>(up_to(static_cast<std::uint8_t>(WorkPhase::evaluating)));
+    activity.phase = static_cast<WorkPhase>(up_to(static_cast<std::uint8_t>(WorkPhase::serving)));
     activity.call = static_cast<CallKind>(up_to(static_cast<std::uint8_t>(last_call_kind)));
     activity.call_number = u64();
     activity.finished = u64();
     activity.train_epoch = u64();
+    activity.awaited.first = u32();
+    activity.awaited.count = u32();
+    if (activity.phase != WorkPhase::serving) return activity;
+    activity.serving.rows = u64();
+    activity.serving.size_bytes = u64();
+    activity.serving.updates = u64();
+    activity.serving.waiting = u32();
     return activity;
   }
   // A time that fits into a clock, however often it is added up.

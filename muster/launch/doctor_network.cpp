@@ -140,13 +140,17 @@ class Examination {
 
   std::string job_text() const {
     static constexpr std::string_view states[] = {"forming", "running", "recovering", "ended"};
-    const auto is_here = [](const Status::Node& node) {
-      return node.role == cluster::Role::worker && node.is_connected;
+    const auto are_here = [this](cluster::Role role) {
+      return std::ranges::count_if(
+          status_.nodes, [role](const Status::Node& node) { return node.role == role && node.is_connected; });
     };
-    return fmt::format("{} since {:.3g} s, {} of {} workers are here (muster status says more)",
+    const std::string servers =
+        status_.server_num == 0
+            ? ""
+            : fmt::format(" and {} of {} servers", are_here(cluster::Role::server), status_.server_num);
+    return fmt::format("{} since {:.3g} s, {} of {} workers{} are here (muster status says more)",
                        states[static_cast<std::size_t>(status_.state)], in_seconds(status_.age),
-                       std::count_if(status_.nodes.begin(), status_.nodes.end(), is_here),
-                       status_.worker_num);
+                       are_here(cluster::Role::worker), status_.worker_num, servers);
   }
 
   std::string_view protection() const {

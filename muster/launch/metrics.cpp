@@ -108,7 +108,7 @@ std::string numbers_of_processes(const std::vector<Status::Node>& nodes) {
     add(samples, pace.samples_per_second());
     if (pace.window_us == 0) continue;
     share.add(pace.share(pace.spent.waiting_us), with(labels, "what", "waiting"));
-    for (std::size_t phase = 0; phase < cluster::work_phases; ++phase)
+    for (std::size_t phase = 0; phase < cluster::work_phase_count; ++phase)
       share.add(pace.share(pace.spent.own_us.at(phase)),
                 with(labels, "what", std::string(phase_name(static_cast<cluster::WorkPhase>(phase)))));
   }
@@ -122,7 +122,8 @@ std::string of_processes(const std::vector<Status::Node>& nodes) {
   Family epoch("muster_process_train_epoch", "Epoch of the training that the rank is in, from 1.");
   Family silence("muster_process_heartbeat_age_seconds", "Time since the last heartbeat.");
   Family phase("muster_process_phase", "1 for what the main thread does.");
-  Family waits("muster_process_in_call", "1: in a call with other workers.");
+  Family waits("muster_process_in_call",
+               "1: in a call with other workers, or waiting for parameter servers.");
   Family call("muster_process_call_number", "Number of the collective call that it is in, or was in last.");
   for (const Status::Node& node : nodes) {
     const Labels labels = who(node);
@@ -130,11 +131,9 @@ std::string of_processes(const std::vector<Status::Node>& nodes) {
     silence.add(in_seconds(node.silence), labels);
     if (node.step != cluster::no_step) step.add(static_cast<double>(node.step), labels);
     if (node.activity.train_epoch != 0) epoch.add(static_cast<double>(node.activity.train_epoch), labels);
-    waits.add(node.activity.call != CallKind::none ? 1 : 0, labels);
+    waits.add(cluster::waits(node.activity) ? 1 : 0, labels);
     if (node.activity.call_number != 0) call.add(static_cast<double>(node.activity.call_number), labels);
-    for (const auto each :
-         {cluster::WorkPhase::starting, cluster::WorkPhase::script, cluster::WorkPhase::reading_data,
-          cluster::WorkPhase::computing, cluster::WorkPhase::saving, cluster::WorkPhase::evaluating}) {
+    for (const auto each : cluster::work_phases) {
       phase.add(each == node.activity.phase ? 1 : 0, with(labels, "phase", std::string(phase_name(each))));
     }
   }
@@ -142,12 +141,31 @@ std::string of_processes(const std::vector<Status::Node>& nodes) {
          numbers_of_processes(nodes);
 }
 
+std::string of_servers(const std::vector<Status::Node>& nodes) {
+  Family rows("muster_server_rows", "Rows that the parameter server keeps.");
+  Family bytes("muster_server_row_bytes", "Bytes of these rows, with their optimizers' state.");
+  Family updates("muster_server_updates", "Steps of optimizers that are in its rows.");
+  Family waiting("muster_server_waiting_workers", "Workers that wait there for the gradients of others.");
+  bool is_any = false;
+  for (const Status::Node& node : nodes) {
+    if (node.activity.phase != cluster::WorkPhase::serving) continue;
+    is_any = true;
+    const cluster::Serving& serving = node.activity.serving;
+    const Labels who = {{"rank", std::to_string(node.rank)}, {"host", node.address}};
+    rows.add(static_cast<double>(serving.rows), who);
+    bytes.add(static_cast<double>(serving.size_bytes), who);
+    updates.add(static_cast<double>(serving.updates), who);
+    waiting.add(serving.waiting, who);
+  }
+  return is_any ? rows.text() + bytes.text() + updates.text() + waiting.text() : "";
+}
+
 }  // namespace
 
 std::string metrics_text(const std::optional<JobStatus>& job) {
   std::string text =
       Family("muster_up", "1: the scheduler of the job answers.").add(job.has_value() ? 1 : 0).text();
-  if (job) text += of_job(*job) + of_processes(job->status.nodes);
+  if (job) text += of_job(*job) + of_processes(job->status.nodes) + of_servers(job->status.nodes);
   return text;
 }
 

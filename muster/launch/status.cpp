@@ -79,7 +79,7 @@ json or_null(const std::optional<double>& value) { return or_null(value.has_valu
 json shares_json(const cluster::Pace& pace) {
   if (pace.window_us == 0) return nullptr;
   json shares = {{"waiting", pace.share(pace.spent.waiting_us)}};
-  for (std::size_t phase = 0; phase < cluster::work_phases; ++phase)
+  for (std::size_t phase = 0; phase < cluster::work_phase_count; ++phase)
     shares[phase_name(static_cast<cluster::WorkPhase>(phase))] = pace.share(pace.spent.own_us.at(phase));
   return shares;
 }
@@ -88,6 +88,15 @@ json metrics_json(const cluster::ProcessStats& stats) {
   json metrics = json::object();
   for (const auto& [name, value] : stats.metrics) metrics[name] = value;
   return metrics;
+}
+
+json serving_json(const Status::Node& node) {
+  if (node.activity.phase != cluster::WorkPhase::serving) return nullptr;
+  const cluster::Serving& serving = node.activity.serving;
+  return {{"rows", serving.rows},
+          {"size_bytes", serving.size_bytes},
+          {"updates", serving.updates},
+          {"waiting_workers", serving.waiting}};
 }
 
 json node_json(const Status::Node& node) {
@@ -104,6 +113,8 @@ json node_json(const Status::Node& node) {
           {"phase", phase_name(node.activity.phase)},
           {"call", or_null(calls, to_string(node.activity.call))},
           {"call_number", or_null(calls, node.activity.call_number)},
+          {"awaited", or_null(node.activity.awaited.count > 0, node.activity.awaited.first)},
+          {"serving", serving_json(node)},
           {"doing", doing(node)},
           {"connected", node.is_connected},
           {"left", node.has_left},
@@ -225,6 +236,9 @@ std::string status_line(const JobStatus& job) {
   const Status& status = job.status;
   std::string text = fmt::format("{}, {} of {} workers", state_name(status.state),
                                  status.worker_num - absent(status, Role::worker), status.worker_num);
+  if (status.server_num > 0)
+    text += fmt::format(", {} of {} servers", status.server_num - absent(status, Role::server),
+                        status.server_num);
   const auto most = std::max_element(
       status.nodes.begin(), status.nodes.end(), [](const Status::Node& a, const Status::Node& b) {
         return (a.step == cluster::no_step ? 0 : a.step + 1) < (b.step == cluster::no_step ? 0 : b.step + 1);

@@ -3,11 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "muster/base/state_clock.h"
+#include "muster/server/outgoing_batch.h"
+#include "muster/server/rows_at_hand.h"
 #include "muster/server/sorted_ids.h"
 #include "muster/server/wire.h"
 #include "muster/server/worker_machine.h"
@@ -16,30 +22,6 @@ namespace muster::server {
 namespace {
 
 constexpr Duration reconnect_pause = std::chrono::milliseconds(20);
-
-// What goes to a server in a step: a frame that is sent again as it is, or with a later generation in its
-// header.
-class OutgoingBatch {
- public:
-  explicit OutgoingBatch(std::vector<std::byte> frame) : raw_(std::move(frame)) {}
-
-  FramePtr with(const net::FrameHeader& header) const {
-    if (frame_ != nullptr && header_ == header) return frame_;
-    if (frame_ != nullptr) raw_ = *frame_;
-    frame_ = finish_batch(std::move(raw_), header);
-    header_ = header;
-    return frame_;
-  }
-
- private:
-  mutable std::vector<std::byte> raw_;
-  mutable FramePtr frame_;
-  mutable net::FrameHeader header_;
-};
-
-struct ArrivedRows {
-  Batch batch = {};
-};
 
 // The first number that is none, if there is one.
 const float* find_nan(std::span<const float> values) {
@@ -59,19 +41,49 @@ class ParameterClient::Implementation {
       : options_(std::move(options)),
         servers_(static_cast<std::uint32_t>(options_.servers.size())),
         machine_({.worker = options_.worker, .server_num = servers_}),
-        links_(servers_) {}
+        links_(servers_),
+        at_hand_(servers_, options_.staleness) {}
+  ~Implementation() { end_background(); }
 
-  Result<std::uint32_t> add_table(const TableSpec& spec);
+  Result<std::uint32_t> add_table(const TableSpec& spec, std::size_t cached_rows);
   Result<> begin(std::uint64_t generation, std::uint64_t step);
   Result<> pull(std::uint64_t step, std::span<const Lookup> lookups);
+  Result<> pull_ahead(std::uint64_t step, std::uint32_t table, std::span<const std::uint64_t> ids);
   Result<> push(std::span<const Gradient> gradients);
   Result<> flush();
-  void set_common_point(std::uint64_t step) { send(machine_.set_common_point(step)); }
+  void set_common_point(std::uint64_t step) {
+    const Turn turn(*this);
+    send(machine_.set_common_point(step));
+  }
   void set_address(std::uint32_t server, const net::Address& address);
-  std::uint64_t kept() const { return machine_.kept(); }
+  std::uint64_t kept() {
+    const Turn turn(*this);
+    return machine_.kept();
+  }
   std::uint64_t applied() const { return applied_; }
+  const Counts& counts() const { return at_hand_.counts(); }
 
  private:
+  // While a call is made no thread but its own has the loop and what belongs to it.
+  class Turn {
+   public:
+    explicit Turn(Implementation& of) : of_(of) {
+      ++of_.callers_;
+      if (of_.background_.joinable()) of_.loop_.post([&loop = of_.loop_] { loop.stop(); });
+      lock_ = std::unique_lock(of_.mutex_);
+    }
+    ~Turn() {
+      --of_.callers_;
+      lock_.unlock();
+      of_.turned_.notify_one();
+    }
+    Turn(const Turn&) = delete;
+
+   private:
+    Implementation& of_;
+    std::unique_lock<std::mutex> lock_;
+  };
+
   struct Link {
     std::unique_ptr<net::Connection> connection = {};
     bool is_open = false;
@@ -82,11 +94,17 @@ class ParameterClient::Implementation {
 
   Result<> check_ids(std::uint32_t table, std::span<const std::uint64_t> ids) const;
   Result<> check_gradient(const Gradient& gradient) const;
+  // Of the pull of rows of a table ahead of their step.
+  static std::uint32_t number_of(std::uint32_t table) { return table + 1; }
   SortedIds sorted(std::uint32_t table, std::span<const std::uint64_t> ids) const {
     return SortedIds(ids, Owners(specs_[table], servers_), servers_);
   }
-  Result<> take(std::span<const Lookup> lookups, std::span<const SortedIds> ids,
-                const std::vector<Rows>& rows) const;
+  std::vector<Body> bodies_of(std::span<const SoughtRows> sought) const;
+  Result<> take(std::uint64_t step, std::span<SoughtRows> sought, const std::vector<Rows>& rows);
+  Result<> harvest();
+
+  void serve_in_background();
+  void end_background();
 
   void connect_closed();
   void opened(std::uint32_t server);
@@ -100,7 +118,10 @@ class ParameterClient::Implementation {
   // Serves connections until done(), the deadline or a failure; `what` is for the error.
   template <class Done>
   Result<> wait(const Done& done, std::string_view what);
+  template <class Done>
+  Result<> serve_until(const Done& done, std::string_view what);
   std::string missing_servers() const;
+  void tell_awaited(bool is_waiting);
 
   Options options_;
   std::uint32_t servers_;
@@ -110,22 +131,36 @@ class ParameterClient::Implementation {
   std::vector<Link> links_;  // destroyed before the loop
   std::optional<Error> corrupt_;
   std::uint64_t applied_ = 0;  // of the last pull
+  RowsAtHand at_hand_;
+  std::pair<std::uint32_t, std::uint32_t> told_ = {};  // the first server that is awaited, and how many are
+
+  // Rows that were asked for ahead come while nobody calls.
+  std::mutex mutex_;
+  std::atomic<int> callers_ = 0;
+  std::condition_variable turned_;
+  bool ends_ = false;
+  std::thread background_;
 };
 
 // ---- Calls
 
-Result<std::uint32_t> ParameterClient::Implementation::add_table(const TableSpec& spec) {
+Result<std::uint32_t> ParameterClient::Implementation::add_table(const TableSpec& spec,
+                                                                 std::size_t cached_rows) {
+  const Turn turn(*this);
   MUSTER_TRY_VOID(check(spec, servers_));
   const auto table = static_cast<std::uint32_t>(specs_.size());
   if (table >= tables_max)
     return fail(Code::invalid_argument, fmt::format("there are {} tables at most", tables_max));
   specs_.push_back(spec);
+  at_hand_.add_table(spec.width, cached_rows);
   for (std::uint32_t server = 0; server < servers_; ++server)
     if (links_[server].is_open) send_table(server, table);
   return table;
 }
 
 Result<> ParameterClient::Implementation::begin(std::uint64_t generation, std::uint64_t step) {
+  const Turn turn(*this);
+  at_hand_.clear();
   send(machine_.begin(generation, step));
   return wait([this] { return machine_.is_welcome(); }, "to answer");
 }
@@ -161,53 +196,120 @@ Result<> ParameterClient::Implementation::check_gradient(const Gradient& gradien
 }
 
 Result<> ParameterClient::Implementation::pull(std::uint64_t step, std::span<const Lookup> lookups) {
-  std::vector<SortedIds> ids;
+  const Turn turn(*this);
   for (const Lookup& lookup : lookups) {
     MUSTER_TRY_VOID(check_ids(lookup.table, lookup.ids));
     MUSTER_CHECK(lookup.rows.size() == lookup.ids.size() * specs_[lookup.table].width,
                  "ids and rows differ in number");
-    ids.push_back(sorted(lookup.table, lookup.ids));
   }
+  for (const auto& [before, table] : at_hand_.forget_before(step))
+    machine_.forget_pull(before, number_of(table));
+  std::vector<SoughtRows> sought;
+  for (const Lookup& lookup : lookups)
+    sought.push_back(at_hand_.seek(step, lookup.table, sorted(lookup.table, lookup.ids), lookup.rows));
+  // One that asks for nothing waits for its step; one whose rows are all at hand does not.
+  const bool asks = lookups.empty() || std::ranges::any_of(sought, &SoughtRows::asks);
+  if (asks) send(machine_.pull(step, bodies_of(sought)));
+  std::optional<std::vector<Rows>> rows;
+  Result<> harvested;
+  MUSTER_TRY_VOID(wait(
+      [&] {
+        if (asks && !rows) rows = machine_.take_rows(step);
+        harvested = harvest();
+        return !harvested || ((!asks || rows) && at_hand_.has_come(sought));
+      },
+      "for rows"));
+  MUSTER_TRY_VOID(harvested);
+  applied_ = step;
+  if (rows) MUSTER_TRY_VOID(take(step, sought, *rows));
+  for (SoughtRows& each : sought) applied_ = std::min(applied_, at_hand_.take_rest(step, each));
+  return {};
+}
+
+std::vector<Body> ParameterClient::Implementation::bodies_of(std::span<const SoughtRows> sought) const {
   std::vector<Body> bodies;
   for (std::uint32_t server = 0; server < servers_; ++server) {
     BatchWriter out(options_.worker, 0);
-    for (std::size_t i = 0; i < lookups.size(); ++i) {
-      const auto of_server = ids[i].ids(server);
-      if (of_server.empty()) continue;
-      const auto places = out.add(lookups[i].table, {.ids = of_server.size()});
-      std::copy(of_server.begin(), of_server.end(), places.ids.begin());
-    }
+    for (const SoughtRows& each : sought)
+      if (const auto asked = each.asked(server); !asked.empty())
+        std::ranges::copy(asked, out.add(each.table, {.ids = asked.size()}).ids.begin());
     bodies.push_back(std::make_shared<OutgoingBatch>(out.take()));
   }
-  send(machine_.pull(step, std::move(bodies)));
-  std::optional<std::vector<Rows>> rows;
-  MUSTER_TRY_VOID(wait([&] { return (rows = machine_.take_rows(step)).has_value(); }, "for rows"));
-  applied_ = std::ranges::min_element(*rows, {}, &Rows::applied)->applied;
-  return take(lookups, ids, *rows);
+  return bodies;
 }
 
 // Each server answers the parts that it was asked for, in their order.
-Result<> ParameterClient::Implementation::take(std::span<const Lookup> lookups,
-                                               std::span<const SortedIds> ids,
-                                               const std::vector<Rows>& rows) const {
+Result<> ParameterClient::Implementation::take(std::uint64_t step, std::span<SoughtRows> sought,
+                                               const std::vector<Rows>& rows) {
   for (std::uint32_t server = 0; server < servers_; ++server) {
+    applied_ = std::min(applied_, rows[server].applied);
     const auto& parts = static_cast<const ArrivedRows*>(rows[server].body.get())->batch.parts;
     std::size_t next = 0;
-    for (std::size_t i = 0; i < lookups.size(); ++i) {
-      const std::size_t width = specs_[lookups[i].table].width;
-      const std::size_t wanted = ids[i].ids(server).size() * width;
-      if (wanted == 0) continue;
-      if (next == parts.size() || parts[next].table != lookups[i].table ||
-          parts[next].values.size() != wanted)
+    for (SoughtRows& each : sought) {
+      const std::size_t asked = each.asked(server).size();
+      if (asked == 0) continue;
+      if (next == parts.size() || parts[next].table != each.table ||
+          parts[next].values.size() != asked * specs_[each.table].width)
         return fail(Code::corrupt,
                     fmt::format("server {} has answered something else than it was asked for", server));
-      ids[i].spread(server, parts[next++].values, width, lookups[i].rows);
+      at_hand_.take(step, each, server, {.values = parts[next++].values, .applied = rows[server].applied});
     }
   }
   return {};
 }
 
+// ---- Ahead of a step
+
+Result<> ParameterClient::Implementation::pull_ahead(std::uint64_t step, std::uint32_t table,
+                                                     std::span<const std::uint64_t> ids) {
+  MUSTER_TRY_VOID(check_ids(table, ids));
+  const Turn turn(*this);
+  if (const auto before = at_hand_.forget(table)) machine_.forget_pull(*before, number_of(table));
+  const std::vector<std::uint64_t> lacking = at_hand_.lacking(step, table, ids);
+  if (lacking.empty()) return {};
+  SoughtRows sought{.table = table, .ids = sorted(table, lacking)};
+  std::vector<Body> bodies = bodies_of(std::span(&sought, 1));
+  at_hand_.expect(step, table, std::move(sought.ids));
+  send(machine_.pull_ahead(step, std::move(bodies), number_of(table)));
+  if (!background_.joinable()) background_ = std::thread([this] { serve_in_background(); });
+  return {};
+}
+
+// What has come.
+Result<> ParameterClient::Implementation::harvest() {
+  for (auto& [table, ahead] : at_hand_.ahead())
+    if (!ahead.has_come())
+      if (auto rows = machine_.take_rows(ahead.step(), number_of(table)))
+        MUSTER_TRY_VOID(ahead.arrive(*std::move(rows)));
+  return {};
+}
+
+void ParameterClient::Implementation::serve_in_background() {
+  const auto is_due = [this] { return callers_ == 0 && at_hand_.expects(); };
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    turned_.wait(lock, [&] { return ends_ || is_due(); });
+    if (ends_) return;
+    connect_closed();
+    loop_.run_for(wait_slice);
+    if (const auto harvested = harvest(); !harvested && !corrupt_) corrupt_ = harvested.error();
+  }
+}
+
+void ParameterClient::Implementation::end_background() {
+  if (!background_.joinable()) return;
+  {
+    const Turn turn(*this);
+    ends_ = true;
+  }
+  turned_.notify_one();
+  background_.join();
+}
+
+// ---- Gradients
+
 Result<> ParameterClient::Implementation::push(std::span<const Gradient> gradients) {
+  const Turn turn(*this);
   std::vector<SortedIds> ids;
   for (const Gradient& gradient : gradients) {
     MUSTER_TRY_VOID(check_gradient(gradient));
@@ -236,10 +338,12 @@ Result<> ParameterClient::Implementation::push(std::span<const Gradient> gradien
 }
 
 Result<> ParameterClient::Implementation::flush() {
+  const Turn turn(*this);
   return wait([this] { return machine_.kept() == machine_.next(); }, "to keep what was pushed");
 }
 
 void ParameterClient::Implementation::set_address(std::uint32_t server, const net::Address& address) {
+  const Turn turn(*this);
   options_.servers.at(server) = address;
   links_[server].next_attempt = {};
 }
@@ -297,9 +401,18 @@ Result<ToWorker> ParameterClient::Implementation::decode(net::Frame frame) const
       MUSTER_TRY(Refusal refusal, decode_refusal(frame));
       return refusal;
     }
-    case FrameType::rows: {
+    case FrameType::rows:
+    case FrameType::rows_early:
+    case FrameType::rows_changed: {
+      const auto type = static_cast<FrameType>(frame.header.type);
       MUSTER_TRY(Batch batch, read_batch(std::move(frame.payload)));
-      Rows rows{.generation = frame.header.epoch, .step = frame.header.sequence, .applied = batch.applied};
+      Rows rows{.generation = frame.header.epoch,
+                .serial = frame.header.flags,
+                .kind = type == FrameType::rows         ? Rows::Kind::whole
+                        : type == FrameType::rows_early ? Rows::Kind::early
+                                                        : Rows::Kind::changed,
+                .applied = batch.applied,
+                .since = frame.header.sequence};
       rows.body = std::make_shared<ArrivedRows>(ArrivedRows{std::move(batch)});
       return rows;
     }
@@ -327,7 +440,8 @@ void ParameterClient::Implementation::send(std::uint32_t server, const ToServer&
   net::FrameHeader header{.job_id = options_.job_id};
   Body body;
   if (const auto* pull = std::get_if<Pull>(&message)) {
-    header.type = static_cast<std::uint16_t>(FrameType::pull);
+    header.type = static_cast<std::uint16_t>(pull->is_ahead ? FrameType::pull_ahead : FrameType::pull);
+    header.flags = pull->serial;
     header.epoch = pull->generation;
     header.sequence = pull->step;
     body = pull->body;
@@ -363,9 +477,24 @@ std::string ParameterClient::Implementation::missing_servers() const {
   return text;
 }
 
+void ParameterClient::Implementation::tell_awaited(bool is_waiting) {
+  std::pair<std::uint32_t, std::uint32_t> awaited;
+  for (std::uint32_t server = 0; is_waiting && server < servers_; ++server)
+    if (machine_.lacks_answer(server) && awaited.second++ == 0) awaited.first = server;
+  if (options_.awaits && std::exchange(told_, awaited) != awaited)
+    options_.awaits(awaited.first, awaited.second);
+}
+
 template <class Done>
 Result<> ParameterClient::Implementation::wait(const Done& done, std::string_view what) {
   const WaitingScope waiting;
+  Result<> waited = serve_until(done, what);
+  tell_awaited(false);
+  return waited;
+}
+
+template <class Done>
+Result<> ParameterClient::Implementation::serve_until(const Done& done, std::string_view what) {
   const TimePoint deadline = real_clock().now() + options_.timeout;
   for (;;) {
     // First: a refusal may have come together with what is waited for.
@@ -379,6 +508,7 @@ Result<> ParameterClient::Implementation::wait(const Done& done, std::string_vie
                   fmt::format("worker {} has waited {:.1f} s {} in step {}; missing: server {}",
                               options_.worker, std::chrono::duration<double>(options_.timeout).count(), what,
                               machine_.next(), missing_servers()));
+    tell_awaited(true);
     connect_closed();
     const bool is_whole =
         std::all_of(links_.begin(), links_.end(), [](const Link& link) { return link.is_open; });
@@ -391,8 +521,8 @@ ParameterClient::ParameterClient(Options options)
     : implementation_(std::make_unique<Implementation>(std::move(options))) {}
 ParameterClient::~ParameterClient() = default;
 
-Result<std::uint32_t> ParameterClient::add_table(const TableSpec& spec) {
-  return implementation_->add_table(spec);
+Result<std::uint32_t> ParameterClient::add_table(const TableSpec& spec, std::size_t cached_rows) {
+  return implementation_->add_table(spec, cached_rows);
 }
 Result<> ParameterClient::begin(std::uint64_t generation, std::uint64_t step) {
   return implementation_->begin(generation, step);
@@ -400,6 +530,11 @@ Result<> ParameterClient::begin(std::uint64_t generation, std::uint64_t step) {
 Result<> ParameterClient::pull(std::uint64_t step, std::span<const Lookup> lookups) {
   return implementation_->pull(step, lookups);
 }
+Result<> ParameterClient::pull_ahead(std::uint64_t step, std::uint32_t table,
+                                     std::span<const std::uint64_t> ids) {
+  return implementation_->pull_ahead(step, table, ids);
+}
+ParameterClient::Counts ParameterClient::counts() const { return implementation_->counts(); }
 Result<> ParameterClient::push(std::span<const Gradient> gradients) {
   return implementation_->push(gradients);
 }

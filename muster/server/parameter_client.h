@@ -22,19 +22,25 @@ class ParameterClient {
     std::uint32_t worker = 0;
     std::vector<net::Address> servers = {};  // by number
     std::uint64_t job_id = 0;
+    // As the servers have it: how many steps a cached row may lack. Nothing: cached rows serve their step
+    // alone.
+    std::optional<std::uint64_t> staleness = 0;
     Duration timeout = std::chrono::seconds(60);  // of each call
     // How the connection to a server is protected; null: plain.
     std::function<net::ConnectionSecurity(std::uint32_t server)> security = {};
     // Asked about every 100 ms while a call waits; an error ends it.
     std::function<Result<>()> interrupted = {};
+    // Told whenever it changes on how many servers a call waits, and which is the first of them.
+    std::function<void(std::uint32_t first, std::uint32_t count)> awaits = {};
   };
   explicit ParameterClient(Options options);
   ~ParameterClient();
   ParameterClient(const ParameterClient&) = delete;
   ParameterClient& operator=(const ParameterClient&) = delete;
 
-  // All workers tell of the same tables in the same order; the number by which it is called from here on.
-  Result<std::uint32_t> add_table(const TableSpec& spec);
+  // All workers tell of the same tables in the same order; the number by which it is called from here on. Of
+  // the rows that are pulled the worker keeps so many, and uses them for as long as they may be seen.
+  Result<std::uint32_t> add_table(const TableSpec& spec, std::size_t cached_rows = 0);
   // All workers begin a generation (of the job's epoch) at this step. Returns once every server has answered.
   Result<> begin(std::uint64_t generation, std::uint64_t step);
 
@@ -45,6 +51,18 @@ class ParameterClient {
   };
   // The rows as the step shall see them. Code::invalid_argument for ids that a table does not have.
   Result<> pull(std::uint64_t step, std::span<const Lookup> lookups);
+
+  // Asks for rows that this step, a later one, will look up, and returns at once: what servers have of them
+  // comes while the worker computes, and with the step what has changed since. For each table the last one
+  // counts.
+  Result<> pull_ahead(std::uint64_t step, std::uint32_t table, std::span<const std::uint64_t> ids);
+  // Of rows that lookups have asked for, each once: those that came from the cache, or ahead of their step.
+  struct Counts {
+    std::uint64_t looked_up = 0;
+    std::uint64_t from_cache = 0;
+    std::uint64_t from_ahead = 0;
+  };
+  Counts counts() const;
 
   struct Gradient {
     std::uint32_t table = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <list>
+#include <mutex>
 #include <utility>
 
 #include "muster/server/server_disk.h"
@@ -11,14 +12,6 @@
 #include "muster/server/wire.h"
 
 namespace muster::server {
-namespace {
-
-struct WantedRows {
-  Batch batch = {};
-};
-
-}  // namespace
-
 class ParameterServer::Implementation {
  public:
   Implementation(net::Loop& loop, Options options)
@@ -31,9 +24,18 @@ class ParameterServer::Implementation {
   Result<> open();
   const net::Address& address() const { return listener_->address(); }
   const std::optional<Error>& failure() const { return failure_; }
-  const TableSet& tables() const { return tables_; }
+  std::function<State()> watch() const {
+    return [told = told_] {
+      const std::lock_guard lock(told->mutex);
+      return told->state;
+    };
+  }
 
  private:
+  struct WantedRows {
+    Batch batch = {};
+    ChangedRows changed = {};  // since they were sent early
+  };
   struct Peer {
     std::unique_ptr<net::Connection> connection;
     std::optional<std::uint32_t> worker = {};
@@ -48,6 +50,7 @@ class ParameterServer::Implementation {
   Result<> hear(PeerPlace peer, net::Frame frame);
   Result<> hear_hello(PeerPlace peer, const net::Frame& frame);
   Result<> hear_table(const net::Frame& frame);
+  Result<> check_memory();
   Result<> hear_batch(const Peer& peer, net::Frame frame);
   void close(PeerPlace peer);
   void send(std::uint32_t worker, FramePtr frame);
@@ -60,19 +63,28 @@ class ParameterServer::Implementation {
   Result<> act(const Apply& apply);
   Result<> act(const Reset& reset);
   Result<> act(const Answer& answer);
+  Result<> act(const Preview& preview);
+  void send_rows(const Pull& pull, FrameType type, std::uint64_t sequence, std::vector<std::byte> frame);
   Result<> act(const Send& send);
   void fail_with(const Error& error);
+  void tell_state();
 
   net::Loop& loop_;
   Options options_;
   ServerMachine machine_;
   TableSet tables_;
   std::unique_ptr<ServerDisk> disk_;
+  std::vector<std::weak_ptr<WantedRows>> sent_early_;  // those that the machine still has
   std::uint64_t appended_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what is posted
   std::list<Peer> peers_;
   std::unique_ptr<net::ConnectionListener> listener_;
   std::optional<Error> failure_;
+  struct Told {
+    std::mutex mutex;
+    State state = {};
+  };
+  std::shared_ptr<Told> told_ = std::make_shared<Told>();
 };
 
 Result<> ParameterServer::Implementation::open() {
@@ -144,7 +156,8 @@ Result<> ParameterServer::Implementation::hear(PeerPlace peer, net::Frame frame)
     do_all(machine_.receive(point));
     return {};
   }
-  if (type == FrameType::pull || type == FrameType::push) return hear_batch(*peer, std::move(frame));
+  if (type == FrameType::pull || type == FrameType::pull_ahead || type == FrameType::push)
+    return hear_batch(*peer, std::move(frame));
   return fail(Code::corrupt, fmt::format("a worker has sent a frame of type {:#06x}", frame.header.type));
 }
 
@@ -162,9 +175,18 @@ Result<> ParameterServer::Implementation::hear_table(const net::Frame& frame) {
   MUSTER_TRY(const TableMessage table, decode_table(frame));
   MUSTER_TRY(const bool is_new, tables_.declare(table.table, table.spec));
   if (!is_new) return {};
-  if (disk_ == nullptr) return {};
-  if (const auto written = disk_->write_table(frame.header, frame.payload); !written)
-    fail_with(written.error());
+  if (disk_ != nullptr)
+    if (const auto written = disk_->write_table(frame.header, frame.payload); !written)
+      fail_with(written.error());
+  return check_memory();
+}
+
+Result<> ParameterServer::Implementation::check_memory() {
+  if (options_.memory_bytes == 0) return {};
+  const std::string excess = tables_.excess_of(options_.memory_bytes);
+  if (excess.empty()) return {};
+  if (options_.refuses_large_tables) return fail(Code::invalid_argument, excess + " (MUSTER_STRICT=1)");
+  log::warning(excess);
   return {};
 }
 
@@ -174,11 +196,13 @@ Result<> ParameterServer::Implementation::hear_batch(const Peer& peer, net::Fram
   if (batch.worker != *peer.worker)
     return fail(Code::corrupt,
                 fmt::format("worker {} has sent a batch of worker {}", *peer.worker, batch.worker));
-  if (static_cast<FrameType>(header.type) == FrameType::pull) {
+  if (static_cast<FrameType>(header.type) != FrameType::push) {
     MUSTER_TRY_VOID(tables_.check_pull(batch));
     do_all(machine_.receive(Pull{.worker = batch.worker,
                                  .generation = header.epoch,
                                  .step = header.sequence,
+                                 .serial = header.flags,
+                                 .is_ahead = static_cast<FrameType>(header.type) == FrameType::pull_ahead,
                                  .body = std::make_shared<WantedRows>(WantedRows{std::move(batch)})}));
     return {};
   }
@@ -212,6 +236,7 @@ void ParameterServer::Implementation::do_all(const Actions& actions) {
     const Result<> done = std::visit([this](const auto& each) { return act(each); }, action);
     if (!done) return fail_with(done.error());
   }
+  tell_state();
   if (disk_ != nullptr) {
     if (appended_ != before) disk_->want_kept(appended_);
     disk_->look();
@@ -233,6 +258,11 @@ Result<> ParameterServer::Implementation::act(const Apply& apply) {
     batches.push_back(&*push.batch);
   }
   MUSTER_TRY_VOID(tables_.apply(apply.step, batches));
+  std::erase_if(sent_early_, [&](const std::weak_ptr<WantedRows>& each) {
+    const auto wanted = each.lock();
+    if (wanted != nullptr) tables_.note_changes(wanted->batch, apply.step, batches, wanted->changed);
+    return wanted == nullptr;
+  });
   for (const Body& body : apply.bodies) static_cast<const HeldPush*>(body.get())->batch.reset();
   return {};
 }
@@ -245,14 +275,36 @@ Result<> ParameterServer::Implementation::act(const Reset&) {
 }
 
 Result<> ParameterServer::Implementation::act(const Answer& answer) {
-  const Batch& wanted = static_cast<const WantedRows*>(answer.pull.body.get())->batch;
-  MUSTER_TRY(auto frame, tables_.read(wanted, answer.applied));
-  send(answer.pull.worker,
-       finish_batch(std::move(frame), {.type = static_cast<std::uint16_t>(FrameType::rows),
-                                       .epoch = answer.pull.generation,
-                                       .job_id = options_.job_id,
-                                       .sequence = answer.pull.step}));
+  const auto& wanted = *static_cast<const WantedRows*>(answer.pull.body.get());
+  if (answer.since) {
+    MUSTER_TRY(auto frame, tables_.read_changed(wanted.batch, wanted.changed, answer.applied));
+    send_rows(answer.pull, FrameType::rows_changed, *answer.since, std::move(frame));
+    return {};
+  }
+  MUSTER_TRY(auto frame, tables_.read(wanted.batch, answer.applied));
+  send_rows(answer.pull, FrameType::rows, answer.pull.step, std::move(frame));
   return {};
+}
+
+Result<> ParameterServer::Implementation::act(const Preview& preview) {
+  // The machine's bodies are const: this one was made here, and nobody else has it.
+  const auto wanted =
+      std::const_pointer_cast<WantedRows>(std::static_pointer_cast<const WantedRows>(preview.pull.body));
+  wanted->changed.clear();
+  for (const TablePart& part : wanted->batch.parts) wanted->changed.emplace_back(part.ids.size());
+  sent_early_.push_back(wanted);
+  MUSTER_TRY(auto frame, tables_.read(wanted->batch, preview.applied));
+  send_rows(preview.pull, FrameType::rows_early, preview.pull.step, std::move(frame));
+  return {};
+}
+
+void ParameterServer::Implementation::send_rows(const Pull& pull, FrameType type, std::uint64_t sequence,
+                                                std::vector<std::byte> frame) {
+  send(pull.worker, finish_batch(std::move(frame), {.type = static_cast<std::uint16_t>(type),
+                                                    .flags = pull.serial,
+                                                    .epoch = pull.generation,
+                                                    .job_id = options_.job_id,
+                                                    .sequence = sequence}));
 }
 
 Result<> ParameterServer::Implementation::act(const Send& message) {
@@ -261,6 +313,14 @@ Result<> ParameterServer::Implementation::act(const Send& message) {
   else if (const auto* refusal = std::get_if<Refusal>(&message.message))
     send(message.worker, FrameType::refusal, refusal->generation, encode(*refusal));
   return {};
+}
+
+void ParameterServer::Implementation::tell_state() {
+  const std::lock_guard lock(told_->mutex);
+  told_->state = {.rows = tables_.rows(),
+                  .size_bytes = tables_.size_bytes(),
+                  .updates = machine_.applied(),
+                  .waiting = machine_.waiting()};
 }
 
 void ParameterServer::Implementation::fail_with(const Error& error) {
@@ -282,9 +342,6 @@ Result<std::unique_ptr<ParameterServer>> ParameterServer::open(net::Loop& loop, 
 
 const net::Address& ParameterServer::address() const { return implementation_->address(); }
 const std::optional<Error>& ParameterServer::failure() const { return implementation_->failure(); }
-std::size_t ParameterServer::rows(std::uint32_t table) const {
-  const Table* const found = implementation_->tables().table(table);
-  return found == nullptr ? 0 : found->rows();
-}
+std::function<ParameterServer::State()> ParameterServer::watch() const { return implementation_->watch(); }
 
 }  // namespace muster::server

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,10 @@ class ParameterServer {
     std::string log_path = {};
     // From this length of the log on, and an eighth of the rows', rows are written down anew.
     std::uint64_t log_limit_bytes = std::uint64_t{64} << 20;
+    // That rows may take here; 0: not known. Tables that could take more, once all of their rows were
+    // updated, are told of before their first update, or refused.
+    std::uint64_t memory_bytes = 0;
+    bool refuses_large_tables = false;
     net::ListenerSecurity security = {};
   };
   // The loop is borrowed. Where the log is there already, the server has its rows when this returns.
@@ -38,8 +43,14 @@ class ParameterServer {
   const net::Address& address() const;
   // Why it serves no more (its disk or its memory is full); the loop is stopped then.
   const std::optional<Error>& failure() const;
-  // Rows that are kept of a table, by the number that workers gave it; for tests and the status.
-  std::size_t rows(std::uint32_t table) const;
+  struct State {
+    std::uint64_t rows = 0;  // that are kept, of all tables
+    std::uint64_t size_bytes = 0;
+    std::uint64_t updates = 0;  // steps that are applied
+    ServerMachine::Waiting waiting = {};
+  };
+  // Tells it as of a moment ago: from any thread, and behind this server's end.
+  std::function<State()> watch() const;
 
  private:
   class Implementation;

@@ -35,6 +35,10 @@ struct Pull {
   std::uint32_t worker = 0;
   std::uint64_t generation = 0;
   std::uint64_t step = 0;
+  std::uint32_t serial = 0;  // of the worker's messages: a pull that is sent again has another one
+  // The step has not begun: what is there is sent at once, and once the step may be seen what has changed
+  // since.
+  bool is_ahead = false;
   Body body = {};
 };
 // All workers have a recovery point of this step or a later one: none goes back behind it any more.
@@ -55,10 +59,14 @@ struct Taken {
   bool is_welcome = false;  // the answer to Hello: what was sent before and is missing has to be sent again
 };
 struct Rows {
+  enum class Kind : std::uint8_t { whole, early, changed };
   std::uint64_t generation = 0;
-  std::uint64_t step = 0;     // of the pull
+  std::uint32_t serial = 0;  // of the pull
+  Kind kind = Kind::whole;
   std::uint64_t applied = 0;  // steps before this one are in the rows; 0 where each push is applied by itself
+  std::uint64_t since = 0;    // of changed ones: `applied` of the early ones
   Body body = {};
+  Body early = {};  // of changed ones that have come: what they change
 };
 // The worker's generation is over, or it asks for what cannot be.
 struct Refusal {

@@ -104,6 +104,7 @@ Result<bool> PushLog::read_segment(Segment& segment, bool is_first, const Found&
     const Place place{segment.number, segment.end + head.size(), header->payload_size_bytes};
     MUSTER_TRY(auto payload, read_at(file, place.offset, place.size_bytes, segment.path));
     if (payload.size() < place.size_bytes || !net::check_payload(*header, payload)) return false;
+    MUSTER_TRY_VOID(check_kept_version(*header, segment.path));
     if (is_first || (header->flags & carried_flag) == 0)
       MUSTER_TRY_VOID(found({.header = *header, .payload = std::move(payload)}, place));
     segment.end = place.offset + place.size_bytes;
@@ -131,7 +132,9 @@ Result<std::vector<std::byte>> PushLog::read(const Place& place) const {
 
 Result<PushLog::Place> PushLog::append(const net::FrameHeader& header, std::span<const std::byte> payload) {
   Segment& segment = *segments_.back();
-  net::FrameHeaderBytes header_bytes = net::encode_header(header);
+  net::FrameHeader versioned = header;
+  versioned.flags = with_kept_version(header.flags);
+  net::FrameHeaderBytes header_bytes = net::encode_header(versioned);
   const std::uint64_t total = header_bytes.size() + payload.size();
   std::uint64_t done = 0;
   while (done < total) {

@@ -49,8 +49,10 @@ std::vector<std::byte> encode(const RowsFileHeader& header) {
     out.number(section.blocks.row_size_bytes);
     out.number(section.blocks.per_block);
   }
-  return net::encode_frame(
-      {.type = static_cast<std::uint16_t>(FrameType::rows_file), .job_id = header.job_id}, out.take());
+  return net::encode_frame({.type = static_cast<std::uint16_t>(FrameType::rows_file),
+                            .flags = with_kept_version(0),
+                            .job_id = header.job_id},
+                           out.take());
 }
 
 Result<RowsFileHeader> decode(const net::Frame& frame) {
@@ -123,6 +125,7 @@ Result<FoundHeader> read_header(int file, const std::string& path) {
   MUSTER_TRY([[maybe_unused]] const std::size_t size, read_at(file, bytes.size(), frame.payload, path));
   if (static_cast<FrameType>(head->type) != FrameType::rows_file || !net::check_payload(*head, frame.payload))
     return damaged(path, "its head does not match its checksum");
+  MUSTER_TRY_VOID(check_kept_version(*head, path));
   auto header = decode(frame);
   if (!header) return damaged(path, header.error().message);
   return FoundHeader{*std::move(header), bytes.size() + frame.payload.size()};

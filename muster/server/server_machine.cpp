@@ -8,8 +8,8 @@
 namespace muster::server {
 namespace {
 
-// Pulls of one worker that wait: this step's and prefetched ones.
-constexpr std::size_t waiting_per_worker_max = 8;
+// Pulls of one worker that wait: this step's, and those of later ones, one for each table.
+constexpr std::size_t waiting_per_worker_max = 2 * 4096;
 
 }  // namespace
 
@@ -96,6 +96,16 @@ std::uint64_t ServerMachine::applied() const {
   return config_.staleness ? applied_ : *std::min_element(next_.begin(), next_.end());
 }
 
+ServerMachine::Waiting ServerMachine::waiting() const {
+  Waiting found;
+  std::optional<std::uint32_t> last;
+  for (const auto& [place, waiting] : waiting_)  // by worker
+    if (!waiting.pull.is_ahead && std::exchange(last, place.first) != place.first) ++found.workers;
+  for (std::uint32_t worker = 0; worker < config_.worker_num; ++worker)
+    if (next_[worker] <= applied_ && found.missing++ == 0) found.first_missing = worker;
+  return found;
+}
+
 template <class Message>
 bool ServerMachine::admits(const Message& message) {
   if (message.worker >= config_.worker_num)
@@ -121,6 +131,8 @@ void ServerMachine::hear(const Hello& hello) {
   if (hello.begin != begin_)
     return refuse(hello, fmt::format("generation {} begins at step {}, but for worker {} at step {}",
                                      generation_, begin_, hello.worker, hello.begin));
+  // It sends again what it lacks.
+  std::erase_if(waiting_, [&](const auto& each) { return each.first.first == hello.worker; });
   tell_taken(hello.worker, true);
 }
 
@@ -136,13 +148,18 @@ void ServerMachine::hear(const Push& push) {
 }
 
 void ServerMachine::hear(const Pull& pull) {
-  if (!admits(pull)) return;
+  if (!admits(pull) || waiting_.contains({pull.worker, pull.serial})) return;
   const auto of_worker = [&](const auto& each) { return each.first.first == pull.worker; };
   if (std::count_if(waiting_.begin(), waiting_.end(), of_worker) >=
       static_cast<std::ptrdiff_t>(waiting_per_worker_max))
     return refuse(
         pull, fmt::format("worker {} has more than {} pulls that wait", pull.worker, waiting_per_worker_max));
-  waiting_[{pull.worker, pull.step}] = pull;
+  WaitingPull& waiting = waiting_[{pull.worker, pull.serial}];
+  waiting.pull = pull;
+  if (pull.is_ahead && !may_answer(pull.step)) {
+    waiting.previewed = applied_;
+    actions_.push_back(Preview{.pull = pull, .applied = applied_});
+  }
   answer_waiting();
 }
 
@@ -209,9 +226,9 @@ void ServerMachine::apply_complete_steps() {
 
 void ServerMachine::answer_waiting() {
   std::erase_if(waiting_, [this](const auto& each) {
-    const Pull& pull = each.second;
+    const auto& [pull, previewed] = each.second;
     if (!may_answer(pull.step)) return false;
-    actions_.push_back(Answer{.pull = pull, .applied = config_.staleness ? applied_ : 0});
+    actions_.push_back(Answer{.pull = pull, .applied = config_.staleness ? applied_ : 0, .since = previewed});
     return true;
   });
 }

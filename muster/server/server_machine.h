@@ -68,12 +68,19 @@ struct Reset {};
 struct Answer {
   Pull pull = {};
   std::uint64_t applied = 0;
+  std::optional<std::uint64_t> since =
+      {};  // those alone that have changed since its Preview, of this `applied`
+};
+// Send them as early ones, and note from now on which of them change.
+struct Preview {
+  Pull pull = {};
+  std::uint64_t applied = 0;
 };
 struct Send {
   std::uint32_t worker = 0;
   ToWorker message = {};
 };
-using Action = std::variant<Append, Apply, Reset, Answer, Send>;
+using Action = std::variant<Append, Apply, Reset, Answer, Preview, Send>;
 using Actions = std::vector<Action>;
 
 class ServerMachine {
@@ -102,12 +109,23 @@ class ServerMachine {
   // Steps before this one are applied; of staleness none: of all workers.
   std::uint64_t applied() const;
   std::uint64_t next(std::uint32_t worker) const { return next_[worker]; }
+  // Workers whose pulls wait for the next step to be complete, and those whose pushes it lacks.
+  struct Waiting {
+    std::uint32_t workers = 0;
+    std::uint32_t first_missing = 0;
+    std::uint32_t missing = 0;
+  };
+  Waiting waiting() const;
 
  private:
   struct Held {
     Body body = {};
     std::uint64_t order = 0;  // of taking
     bool is_there = false;
+  };
+  struct WaitingPull {
+    Pull pull = {};
+    std::optional<std::uint64_t> previewed = {};  // what was applied then
   };
   struct Unkept {
     std::uint64_t record = 0;
@@ -151,8 +169,8 @@ class ServerMachine {
   std::vector<std::uint64_t> kept_;                  // by worker
   std::map<std::uint64_t, std::vector<Held>> held_;  // by step since the base, by worker
   std::uint64_t taken_ = 0;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, Pull> waiting_;  // by worker and step
-  std::uint64_t records_ = 0;                                        // appended
+  std::map<std::pair<std::uint32_t, std::uint32_t>, WaitingPull> waiting_;  // by worker and serial
+  std::uint64_t records_ = 0;                                               // appended
   std::vector<Unkept> unkept_;
   Actions actions_;
 };

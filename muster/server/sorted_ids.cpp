@@ -72,8 +72,12 @@ SortedIds::SortedIds(std::span<const std::uint64_t> ids, const Owners& owners, s
 void SortedIds::spread(std::uint32_t server, std::span<const float> rows, std::size_t width,
                        std::span<float> batch) const {
   for (std::size_t i = 0; i * width < rows.size(); ++i)
-    for (const std::uint32_t place : places(servers_[server] + i))
-      std::memcpy(batch.data() + place * width, rows.data() + i * width, width * sizeof(float));
+    spread_row(servers_[server] + i, rows.data() + i * width, width, batch);
+}
+
+void SortedIds::spread_row(std::size_t i, const float* row, std::size_t width, std::span<float> batch) const {
+  for (const std::uint32_t place : places(i))
+    std::memcpy(batch.data() + place * width, row, width * sizeof(float));
 }
 
 void SortedIds::gather(std::uint32_t server, std::span<const float> batch, std::size_t width,

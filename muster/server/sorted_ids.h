@@ -21,6 +21,11 @@ class SortedIds {
   // Writes a server's rows to all of their places in the batch.
   void spread(std::uint32_t server, std::span<const float> rows, std::size_t width,
               std::span<float> batch) const;
+  // All of them, server by server; where a server's begin.
+  std::span<const std::uint64_t> ids() const { return ids_; }
+  std::size_t begin(std::uint32_t server) const { return servers_[server]; }
+  // Writes the row of ids()[i] to its places in the batch.
+  void spread_row(std::size_t i, const float* row, std::size_t width, std::span<float> batch) const;
   // Adds up the batch's rows of each of a server's ids, in the batch's order.
   void gather(std::uint32_t server, std::span<const float> batch, std::size_t width,
               std::span<float> rows) const;

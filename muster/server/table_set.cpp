@@ -1,8 +1,11 @@
 #include "muster/server/table_set.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "muster/server/gradient_sum.h"
 
@@ -11,6 +14,18 @@ namespace {
 
 // Steps between two looks for rows that leave: each reads something of every row.
 constexpr std::uint64_t evicted_every = 64;
+
+bool looks_for_leaving(std::uint64_t step) { return (step + 1) % evicted_every == 0; }
+
+constexpr std::size_t tables_told = 3;
+
+// Once all rows were updated.
+std::uint64_t size_here(const TableSpec& spec, Share share) {
+  const bool is_elsewhere = spec.sharding == Sharding::whole && spec.home % share.servers != share.server;
+  return is_elsewhere ? 0 : share_size_bytes(spec, share.servers);
+}
+
+double in_gib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
 bool ascend(std::span<const std::uint64_t> ids) {
   return std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end();
@@ -25,7 +40,9 @@ Result<bool> TableSet::declare(std::uint32_t index, const TableSpec& spec) {
         Code::invalid_argument,
         fmt::format(
             "table {} differs between workers: '{}' with {} rows of {} numbers, and '{}' with {} rows of "
-            "{} numbers, or their rules differ: all workers must make the same network",
+            "{} numbers, or their rules or seeds differ: all workers must make the same network, behind the "
+            "same "
+            "set_seed",
             index, known->spec().name, known->spec().rows, known->spec().width, printable(spec.name),
             spec.rows, spec.width));
   }
@@ -64,6 +81,40 @@ Result<std::vector<std::byte>> TableSet::read(const Batch& pull, std::uint64_t a
   return out.take();
 }
 
+Result<std::vector<std::byte>> TableSet::read_changed(const Batch& pull, const ChangedRows& changed,
+                                                      std::uint64_t applied) const {
+  BatchWriter out(pull.worker, applied);
+  for (std::size_t i = 0; i < pull.parts.size(); ++i) {
+    const TablePart& part = pull.parts[i];
+    std::vector<std::uint64_t> ids;
+    for (std::size_t k = 0; k < part.ids.size(); ++k)
+      if (changed[i][k]) ids.push_back(part.ids[k]);
+    const Table& from = *table(part.table);
+    const auto places = out.add(part.table, {.ids = ids.size(), .values = ids.size() * from.spec().width});
+    std::ranges::copy(ids, places.ids.begin());
+    MUSTER_TRY_VOID(from.read(ids, places.values));
+  }
+  return out.take();
+}
+
+void TableSet::note_changes(const Batch& pull, std::uint64_t step, std::span<const Batch* const> pushes,
+                            ChangedRows& changed) const {
+  for (std::size_t i = 0; i < pull.parts.size(); ++i) {
+    const TablePart& wanted = pull.parts[i];
+    const bool may_leave = table(wanted.table)->spec().eviction != Eviction{} && looks_for_leaving(step);
+    if (may_leave) changed[i].assign(wanted.ids.size(), true);
+    for (const Batch* push : pushes)
+      for (const TablePart& part : push->parts) {
+        if (part.table != wanted.table) continue;
+        std::size_t at = 0;
+        for (std::size_t k = 0; k < wanted.ids.size() && at < part.ids.size(); ++k) {
+          while (at < part.ids.size() && part.ids[at] < wanted.ids[k]) ++at;
+          if (at < part.ids.size() && part.ids[at] == wanted.ids[k]) changed[i][k] = true;
+        }
+      }
+  }
+}
+
 Result<> TableSet::apply(std::uint64_t step, std::span<const Batch* const> pushes) {
   for (std::uint32_t index = 0; index < tables_.size(); ++index) {
     std::vector<TablePart> parts, first_values;
@@ -72,7 +123,7 @@ Result<> TableSet::apply(std::uint64_t step, std::span<const Batch* const> pushe
         if (part.table == index) (part.has_first_values ? first_values : parts).push_back(part);
     if (!first_values.empty()) MUSTER_TRY_VOID(begin_rows(*tables_[index], first_values));
     if (!parts.empty()) MUSTER_TRY_VOID(apply_to(*tables_[index], step, parts));
-    if (tables_[index] && (step + 1) % evicted_every == 0) tables_[index]->evict(step + 1);
+    if (tables_[index] && looks_for_leaving(step)) tables_[index]->evict(step + 1);
   }
   return {};
 }
@@ -97,6 +148,37 @@ Result<> TableSet::apply_to(Table& table, std::uint64_t step, std::span<const Ta
   GradientSum sum(parts, table.spec().width);
   if (takes_means_) sum.divide_by(static_cast<float>(worker_num_));
   return table.update(sum.ids(), sum.values(), update);
+}
+
+std::uint64_t TableSet::rows() const {
+  std::uint64_t rows = 0;
+  for (const auto& each : tables_) rows += each ? each->rows() : 0;
+  return rows;
+}
+
+std::string TableSet::excess_of(std::uint64_t memory_bytes) const {
+  std::uint64_t all = 0;
+  std::vector<std::pair<std::uint64_t, const TableSpec*>> by_size;
+  for (const auto& each : tables_) {
+    if (!each) continue;
+    by_size.emplace_back(size_here(each->spec(), share_), &each->spec());
+    all += by_size.back().first;
+  }
+  if (all <= memory_bytes) return {};
+  std::ranges::sort(by_size, std::greater<>());
+  std::vector<std::string> largest;
+  for (const auto& [size, spec] :
+       std::span(by_size).first(std::min<std::size_t>(by_size.size(), tables_told)))
+    largest.push_back(fmt::format("'{}' {:.2f} GiB ({} rows of {} bytes on {} servers)", spec->name,
+                                  in_gib(size), spec->rows, row_size_bytes(*spec), share_.servers));
+  return fmt::format(
+      "the tables of this job can take {:.2f} GiB on parameter server {} once all of their rows were "
+      "updated, and "
+      "{:.2f} GiB are left for it: {}{}. Start more servers (MS_SERVER_NUM) or on more hosts, or make the "
+      "tables "
+      "smaller",
+      in_gib(all), share_.server, in_gib(memory_bytes), fmt::join(largest, ", "),
+      by_size.size() > tables_told ? ", ..." : "");
 }
 
 std::uint64_t TableSet::size_bytes() const {

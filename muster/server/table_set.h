@@ -4,12 +4,16 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "muster/server/table.h"
 #include "muster/server/wire.h"
 
 namespace muster::server {
+
+// For each part of a pull, which of its rows.
+using ChangedRows = std::vector<std::vector<bool>>;
 
 class TableSet {
  public:
@@ -23,13 +27,23 @@ class TableSet {
   Result<> check_push(const Batch& batch) const;
   // The rows that a checked pull asks for.
   Result<std::vector<std::byte>> read(const Batch& pull, std::uint64_t applied) const;
+  // Of these, with their ids, those that have changed.
+  Result<std::vector<std::byte>> read_changed(const Batch& pull, const ChangedRows& changed,
+                                              std::uint64_t applied) const;
+  // What the pushes of a step, once applied, change of a pull's rows.
+  void note_changes(const Batch& pull, std::uint64_t step, std::span<const Batch* const> pushes,
+                    ChangedRows& changed) const;
   // One update with the checked pushes of a step, in the order of ranks.
   Result<> apply(std::uint64_t step, std::span<const Batch* const> pushes);
   // All rows as they were before any update.
   Result<> reset();
 
-  // Of the rows of all tables.
+  // Rows that are kept of all tables, and their bytes.
+  std::uint64_t rows() const;
   std::uint64_t size_bytes() const;
+  // How much more than `memory_bytes` the rows of all tables could take here, for people; empty: no more.
+  // Tables without a bound do not count.
+  std::string excess_of(std::uint64_t memory_bytes) const;
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(tables_.size()); }
   const Table* table(std::uint32_t index) const {

@@ -123,6 +123,16 @@ Result<Batch> read_batch(std::vector<std::byte> payload) {
   return batch;
 }
 
+Result<> check_kept_version(const net::FrameHeader& header, const std::string& path) {
+  const std::uint32_t version = header.flags >> 8;
+  if (version == kept_version) return {};
+  return fail(
+      Code::refused,
+      fmt::format("'{}' was written by {} version of Muster (its form is {}, and this one reads {}): let "
+                  "that one end the job, or begin anew with MUSTER_FRESH=1",
+                  path, version < kept_version ? "an older" : "a newer", version, kept_version));
+}
+
 std::vector<std::byte> encode(const Hello& hello) {
   net::ByteWriter out;
   out.number(hello.worker);

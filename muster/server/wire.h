@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "muster/net/net.h"
@@ -24,6 +25,9 @@ enum class FrameType : std::uint16_t {
   generation = 0x0308,  // of a log alone
   common_point = 0x0309,
   rows_file = 0x030A,  // of files alone
+  pull_ahead = 0x030B,
+  rows_early = 0x030C,
+  rows_changed = 0x030D,
 };
 
 inline constexpr std::uint64_t batch_limit_bytes = std::uint64_t{1} << 30;
@@ -32,8 +36,13 @@ inline constexpr std::size_t tables_max = 4096;
 // In the number of a part's table: its values are first ones.
 inline constexpr std::uint32_t first_values_bit = std::uint32_t{1} << 31;
 
-// In a header's flags, of a log: the record was carried over from the segment before.
+// In a header's flags, of a log: the record was carried over from the segment before. And in the upper bytes,
+// of all that a server keeps, the version of its form.
 inline constexpr std::uint32_t carried_flag = 1;
+inline constexpr std::uint32_t kept_version = 2;
+constexpr std::uint32_t with_kept_version(std::uint32_t flags) { return flags | kept_version << 8; }
+// An error that names the file where a frame of it is of another version.
+Result<> check_kept_version(const net::FrameHeader& header, const std::string& path);
 
 using FramePtr = std::shared_ptr<const std::vector<std::byte>>;
 

@@ -27,18 +27,29 @@ ToServerMessages WorkerMachine::begin(std::uint64_t generation, std::uint64_t st
   return messages;
 }
 
-ToServerMessages WorkerMachine::pull(std::uint64_t step, std::vector<Body> bodies) {
+ToServerMessages WorkerMachine::ask(const PullPlace& place, std::vector<Body> bodies, bool is_ahead) {
   MUSTER_CHECK(bodies.size() == config_.server_num, "a pull has one body for each server");
-  PendingPull& pending = pulls_[step];
-  pending = {.bodies = std::move(bodies), .rows = std::vector<std::optional<Rows>>(config_.server_num)};
+  PendingPull& pending = pulls_[place];
+  pending = {.is_ahead = is_ahead,
+             .bodies = std::move(bodies),
+             .serials = std::vector<std::uint32_t>(config_.server_num),
+             .early = std::vector<std::optional<Rows>>(config_.server_num),
+             .rows = std::vector<std::optional<Rows>>(config_.server_num)};
   ToServerMessages messages;
   for (std::uint32_t server = 0; server < config_.server_num; ++server)
-    if (peers_[server].is_welcome)
-      messages.push_back({server, Pull{.worker = config_.worker,
-                                       .generation = generation_,
-                                       .step = step,
-                                       .body = pending.bodies[server]}});
+    if (peers_[server].is_welcome) messages.push_back({server, pull_message(place, pending, server)});
   return messages;
+}
+
+Pull WorkerMachine::pull_message(const PullPlace& place, PendingPull& pending, std::uint32_t server) {
+  pending.serials[server] = ++serial_;
+  pending.early[server].reset();
+  return {.worker = config_.worker,
+          .generation = generation_,
+          .step = place.first,
+          .serial = serial_,
+          .is_ahead = pending.is_ahead,
+          .body = pending.bodies[server]};
 }
 
 Push WorkerMachine::push_of(Body body) const {
@@ -71,14 +82,28 @@ ToServerMessages WorkerMachine::receive(std::uint32_t server, const ToWorker& me
     return {};
   }
   if (const auto* rows = std::get_if<Rows>(&message)) {
-    const auto pending = pulls_.find(rows->step);
-    if (rows->generation != generation_ || pending == pulls_.end()) return {};
-    auto& place = pending->second.rows[server];
-    if (!place) place = *rows;
+    if (rows->generation == generation_) take(server, *rows);
     return {};
   }
   const auto& answer = std::get<Taken>(message);
   return answer.generation == generation_ ? taken(server, answer) : ToServerMessages{};
+}
+
+// Early rows that were sent before a later look at them are no base for what has changed since that one: they
+// are asked for again.
+void WorkerMachine::take(std::uint32_t server, const Rows& rows) {
+  const auto pending = std::ranges::find_if(
+      pulls_, [&](const auto& each) { return each.second.serials[server] == rows.serial; });
+  if (pending == pulls_.end() || pending->second.rows[server]) return;
+  std::optional<Rows>& early = pending->second.early[server];
+  if (rows.kind == Rows::Kind::early) {
+    if (!early || early->applied < rows.applied) early = rows;
+    return;
+  }
+  if (rows.kind == Rows::Kind::changed && (!early || early->applied < rows.since)) return;
+  std::optional<Rows>& place = pending->second.rows[server];
+  place = rows;
+  if (rows.kind == Rows::Kind::changed) place->early = early->body;
 }
 
 ToServerMessages WorkerMachine::taken(std::uint32_t server, const Taken& taken) {
@@ -103,12 +128,8 @@ void WorkerMachine::send_again(std::uint32_t server, std::uint64_t next, ToServe
   if (common_point_ > 0) messages.push_back({server, common_point()});
   for (const Push& push : peer.unkept)
     if (push.step >= next) messages.push_back({server, push});
-  for (const auto& [step, pending] : pulls_)
-    if (!pending.rows[server])
-      messages.push_back({server, Pull{.worker = config_.worker,
-                                       .generation = generation_,
-                                       .step = step,
-                                       .body = pending.bodies[server]}});
+  for (auto& [place, pending] : pulls_)
+    if (!pending.rows[server]) messages.push_back({server, pull_message(place, pending, server)});
 }
 
 ToServerMessages WorkerMachine::retry(std::uint32_t server) {
@@ -116,8 +137,8 @@ ToServerMessages WorkerMachine::retry(std::uint32_t server) {
   return {{server, Hello{.worker = config_.worker, .generation = generation_, .begin = begin_}}};
 }
 
-std::optional<std::vector<Rows>> WorkerMachine::take_rows(std::uint64_t step) {
-  const auto pending = pulls_.find(step);
+std::optional<std::vector<Rows>> WorkerMachine::take_rows(std::uint64_t step, std::uint32_t number) {
+  const auto pending = pulls_.find({step, number});
   if (pending == pulls_.end()) return std::nullopt;
   std::vector<Rows> rows;
   for (auto& place : pending->second.rows) {
@@ -139,10 +160,13 @@ bool WorkerMachine::is_welcome() const {
 }
 
 bool WorkerMachine::awaits(std::uint32_t server) const {
-  const Peer& peer = peers_[server];
-  return !peer.is_welcome || peer.kept < next_ ||
-         std::any_of(pulls_.begin(), pulls_.end(),
-                     [&](const auto& each) { return !each.second.rows[server]; });
+  return peers_[server].kept < next_ || lacks_answer(server);
+}
+
+bool WorkerMachine::lacks_answer(std::uint32_t server) const {
+  return !peers_[server].is_welcome || std::any_of(pulls_.begin(), pulls_.end(), [&](const auto& each) {
+    return each.first.first <= next_ && !each.second.rows[server];
+  });
 }
 
 std::size_t WorkerMachine::held() const {

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/server/protocol.h"
@@ -34,8 +35,17 @@ class WorkerMachine {
 
   // All workers begin a generation at this step: pushes of it and of later steps are forgotten, pulls too.
   ToServerMessages begin(std::uint64_t generation, std::uint64_t step);
-  // One body for each server, in order. A step is pulled before it is pushed, and pushed once.
-  ToServerMessages pull(std::uint64_t step, std::vector<Body> bodies);
+  // One body for each server, in order. A step is pulled before it is pushed, and pushed once. Pulls of a
+  // step are told apart by a number of their owner's.
+  ToServerMessages pull(std::uint64_t step, std::vector<Body> bodies, std::uint32_t number = 0) {
+    return ask({step, number}, std::move(bodies), false);
+  }
+  // Of a step that has not begun.
+  ToServerMessages pull_ahead(std::uint64_t step, std::vector<Body> bodies, std::uint32_t number = 0) {
+    return ask({step, number}, std::move(bodies), true);
+  }
+  // Whatever may still come of it is dropped.
+  void forget_pull(std::uint64_t step, std::uint32_t number) { pulls_.erase({step, number}); }
   ToServerMessages push(std::vector<Body> bodies);
   // No worker goes back behind this step any more; servers hear of it again whenever they are welcome again.
   ToServerMessages set_common_point(std::uint64_t step);
@@ -43,8 +53,8 @@ class WorkerMachine {
   // Says hello to the server again; its answer brings what it lacks.
   ToServerMessages retry(std::uint32_t server);
 
-  // The rows of a step from all servers, once all have come; only once.
-  std::optional<std::vector<Rows>> take_rows(std::uint64_t step);
+  // The rows of a pull from all servers, once all have come; only once.
+  std::optional<std::vector<Rows>> take_rows(std::uint64_t step, std::uint32_t number = 0);
   // The step of the next push.
   std::uint64_t next() const { return next_; }
   // Every server has the pushes before this step on its disk.
@@ -53,6 +63,8 @@ class WorkerMachine {
   bool is_welcome() const;
   // Whether an answer of this server is awaited.
   bool awaits(std::uint32_t server) const;
+  // Whether that is one without which nothing goes on here: to a hello or to a pull.
+  bool lacks_answer(std::uint32_t server) const;
   // Why this generation cannot go on: refused, or a server wants a push that this worker does not have.
   const std::optional<Error>& failure() const { return failure_; }
 
@@ -67,9 +79,17 @@ class WorkerMachine {
     bool is_welcome = false;  // it has answered the last hello
   };
   struct PendingPull {
-    std::vector<Body> bodies = {};
-    std::vector<std::optional<Rows>> rows = {};  // by server
+    bool is_ahead = false;
+    std::vector<Body> bodies = {};  // by server, as all that follows
+    std::vector<std::uint32_t> serials = {};
+    std::vector<std::optional<Rows>> early = {};
+    std::vector<std::optional<Rows>> rows = {};
   };
+  using PullPlace = std::pair<std::uint64_t, std::uint32_t>;  // step, number
+
+  ToServerMessages ask(const PullPlace& place, std::vector<Body> bodies, bool is_ahead);
+  Pull pull_message(const PullPlace& place, PendingPull& pending, std::uint32_t server);
+  void take(std::uint32_t server, const Rows& rows);
 
   ToServerMessages taken(std::uint32_t server, const Taken& taken);
   void send_again(std::uint32_t server, std::uint64_t next, ToServerMessages& messages);
@@ -85,7 +105,8 @@ class WorkerMachine {
   std::uint64_t next_ = 0;
   std::uint64_t common_point_ = 0;
   std::vector<Peer> peers_;
-  std::map<std::uint64_t, PendingPull> pulls_;  // by step
+  std::map<PullPlace, PendingPull> pulls_;
+  std::uint32_t serial_ = 0;  // of the last pull that was sent
   std::optional<Error> failure_;
 };
 

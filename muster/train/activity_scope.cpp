@@ -42,7 +42,8 @@ cluster::Activity activity_of_main_thread() {
   const MainActivity& now = process().activity;
   return {.phase = now.phase.load(std::memory_order_relaxed),
           .finished = now.finished.load(std::memory_order_relaxed),
-          .train_epoch = now.train_epoch.load(std::memory_order_relaxed)};
+          .train_epoch = now.train_epoch.load(std::memory_order_relaxed),
+          .awaited = now.awaited.load(std::memory_order_relaxed)};
 }
 
 }  // namespace muster::train

@@ -279,7 +279,9 @@ Result<std::optional<data::Item>> Batches::next() {
   }
   if (!std::exchange(in_pass_, true)) ++passes_;
   std::optional<data::Item> item;
-  if (reads()) {
+  if (std::exchange(end_is_ahead_, false)) {
+    // It was seen.
+  } else if (reads()) {
     Result<std::optional<data::Item>> made = read();
     if (!made) {
       if (divided()) MUSTER_TRY_VOID(tell_failure(made.error()));
@@ -314,6 +316,15 @@ Result<data::Item> Batches::peek() {
   contents_ = contents_before_;
   --taken_;
   return *ahead_;
+}
+
+Result<const data::Item*> Batches::look_ahead() {
+  if (divided()) return nullptr;
+  if (in_pass_ && !ahead_ && !end_is_ahead_) {
+    MUSTER_TRY(ahead_, read());
+    end_is_ahead_ = !ahead_;
+  }
+  return ahead_ ? &*ahead_ : nullptr;
 }
 
 void Batches::pass_on(std::uint32_t reader) {

@@ -53,6 +53,9 @@ class Batches {
   Result<data::Item> next_of_any_pass();
   // The next item, which stays the next one.
   Result<data::Item> peek();
+  // The same within the pass, and only where this process reads alone: null where nothing of it follows, or
+  // nobody can look.
+  Result<const data::Item*> look_ahead();
   // After peek(): another one is to be the reader, of the same pass. Nothing where it is the reader already.
   void pass_on(std::uint32_t reader);
 
@@ -88,7 +91,8 @@ class Batches {
   std::uint64_t contents_before_ = 0;      // of all but the last one
   std::optional<std::uint64_t> expected_;  // of those before begin_
   std::optional<data::Iterator> pass_;     // of the reader
-  std::optional<data::Item> ahead_;        // what peek() has seen
+  std::optional<data::Item> ahead_;        // what peek() or look_ahead() has seen
+  bool end_is_ahead_ = false;              // likewise, that nothing of the pass follows
   Communicator* stages_ = nullptr;
   std::uint32_t reader_ = 0;
   std::vector<graph::TensorType> types_;  // of the last item

@@ -15,7 +15,9 @@
 #include "muster/train/metrics.h"
 #include "muster/train/model_steps.h"
 #include "muster/train/pipeline_layout.h"
+#include "muster/train/process.h"
 #include "muster/train/run_context.h"
+#include "muster/train/served_parameters.h"
 #include "muster/train/session.h"
 #include "muster/train/step_logger.h"
 #include "muster/train/training_numbers.h"
@@ -231,6 +233,13 @@ Result<> Model::Training::step(std::span<const Tensor> batch) {
   const ActivityScope computing(cluster::WorkPhase::computing);
   note_step_of_model(*context_, batch);
   if (loop_.recovers()) MUSTER_TRY_VOID(ready_for_loss());
+  if (ServedParameters* const served = process().served_parameters) {
+    const data::Item* next = nullptr;
+    if (served->wants_next_batch()) {
+      MUSTER_TRY(next, loop_.look_ahead());
+    }
+    served->begin_step(batch, next);
+  }
   MUSTER_TRY(std::vector<Tensor> outputs,
              run_step(*model_.train_network_, batch, step_number_++, commits_ ? &commit_step : nullptr));
   if (step_is_aborted()) return {};

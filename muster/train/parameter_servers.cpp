@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "muster/graph/served.h"
 #include "muster/train/explain.h"
@@ -25,7 +26,33 @@ Result<> set_parameter_servers(const ParameterServers& chosen) {
 
 const ParameterServers& parameter_servers() { return process().choices.parameter_servers; }
 
-Result<> put_on_servers(const graph::ParameterPtr& parameter) {
+namespace {
+
+Result<> check_options(const graph::Parameter& parameter, const TableOptions& options) {
+  for (const auto& [name, number] :
+       {std::pair("cached_rows", options.cached_rows), std::pair("age_max", options.age_max),
+        std::pair("rows_max", options.rows_max)}) {
+    if (number < 0)
+      return fail(Code::invalid_argument,
+                  fmt::format("table '{}': {} is at least 0, not {}", parameter.name(), name, number));
+    if (number > 0 && !parameter.is_table())
+      return fail(Code::invalid_argument,
+                  fmt::format("parameter '{}' is no table: it has no {}", parameter.name(), name));
+  }
+  const bool has_vocabulary = parameter.is_table() && !parameter.served_rows() && parameter.shape()[0] > 0;
+  if (has_vocabulary && (options.age_max > 0 || options.rows_max > 0))
+    return fail(
+        Code::invalid_argument,
+        fmt::format("table '{}' has a vocabulary of {} rows: rows leave only tables without one (age_max, "
+                    "rows_max)",
+                    parameter.name(), parameter.shape()[0]));
+  return {};
+}
+
+}  // namespace
+
+Result<> put_on_servers(const graph::ParameterPtr& parameter, const TableOptions& options) {
+  MUSTER_TRY_VOID(check_options(*parameter, options));
   if (process().trains_alone || explain_mode() != ExplainMode::off) return {};
   Session* const session = Session::current();
   if (session == nullptr) {
@@ -48,6 +75,8 @@ Result<> put_on_servers(const graph::ParameterPtr& parameter) {
                 fmt::format("table '{}' is {}: one on parameter servers is (rows, width)", parameter->name(),
                             to_string(parameter->shape())));
   graph::serve(parameter);
+  if (options != TableOptions{})
+    process().served_parameters->set_options(*graph::served_number(*parameter), options);
   return {};
 }
 
@@ -68,7 +97,7 @@ Result<Tensor> rows_on_servers(const graph::ParameterPtr& table) {
   if (shape[0] == 0)
     return fail(
         Code::not_provided,
-        fmt::format("the rows of table '{}', which has no vocabulary, cannot be listed yet", table->name()));
+        fmt::format("the rows of table '{}', which takes any number, cannot be listed yet", table->name()));
   Tensor all(DType::float32, shape);
   const std::int64_t rows = std::max<std::int64_t>(elements_at_once / shape[1], 1);
   for (std::int64_t begin = 0; begin < shape[0]; begin += rows) {
@@ -78,6 +107,18 @@ Result<Tensor> rows_on_servers(const graph::ParameterPtr& table) {
                       all.data<float>() + begin * shape[1]);
   }
   return all;
+}
+
+Result<> look_up_ahead(const graph::ParameterPtr& table, const Tensor& ids) {
+  if (!table->is_table())
+    return fail(Code::invalid_argument,
+                fmt::format("parameter '{}' is no table: rows are looked up ahead of tables", table->name()));
+  if (ids.dtype() != DType::int32 && ids.dtype() != DType::int64)
+    return fail(Code::invalid_argument, fmt::format("ids of table '{}' are int32 or int64, not {}",
+                                                    table->name(), to_string(ids.dtype())));
+  ServedParameters* const served = process().served_parameters;
+  const auto number = graph::served_number(*table);
+  return served != nullptr && number ? served->look_up_ahead(*number, ids) : Result<>{};
 }
 
 Result<> check_settable(const graph::Parameter& parameter) {

@@ -1,5 +1,4 @@
-// Second public header of `train`, for the Python bindings (tools/check_layout.py): parameters on the job's
-// parameter servers (docs/guide/parameter-servers.md). Main thread.
+// Parameters on the job's parameter servers (docs/guide/parameter-servers.md). Main thread.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +20,23 @@ struct ParameterServers {
 Result<> set_parameter_servers(const ParameterServers& chosen);
 const ParameterServers& parameter_servers();
 
+struct TableOptions {
+  // So many rows a worker keeps of those that it looks up, for as long as the staleness allows.
+  std::int64_t cached_rows = 0;
+  // Of a table without vocabulary: rows leave that no step has updated for so many steps (of all optimizers
+  // together), and where a server has more rows than that, those that were updated longest ago. 0: none. Who
+  // leaves begins anew.
+  std::int64_t age_max = 0;
+  std::int64_t rows_max = 0;
+  friend bool operator==(const TableOptions&, const TableOptions&) = default;
+};
 // From here on the servers update the parameter, by the rule of its optimizer. In a process that trains alone
-// it stays there.
-Result<> put_on_servers(const graph::ParameterPtr& parameter);
+// it stays there. Options are of tables.
+Result<> put_on_servers(const graph::ParameterPtr& parameter, const TableOptions& options = {});
+
+// The next training step looks these rows up, and this one has not called its optimizers yet: they travel
+// while it computes. A hint, which changes no number; nothing in a process that trains alone.
+Result<> look_up_ahead(const graph::ParameterPtr& table, const Tensor& ids);
 
 // All rows of a table (rows, width) that is there: lookups, which all workers make where they recover.
 Result<Tensor> rows_on_servers(const graph::ParameterPtr& table);

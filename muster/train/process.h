@@ -47,6 +47,7 @@ struct MainActivity {
   std::atomic<cluster::WorkPhase> phase{cluster::WorkPhase::starting};
   std::atomic<std::uint64_t> finished{0};
   std::atomic<std::uint64_t> train_epoch{0};
+  std::atomic<cluster::Awaited> awaited{};  // parameter servers
   StateClock clock;  // runs in a job
 };
 

@@ -106,10 +106,11 @@ const nn::ElementFormula* formula_of(const graph::Parameter& table) {
 Result<server::TableSpec> embedding_table(std::int64_t number) {
   const graph::Parameter& parameter = *graph::served_parameter(number).parameter;
   const Shape& shape = parameter.served_rows()->shape;
+  const bool takes_any_id = shape[0] == 0;
   MUSTER_TRY(const server::RuleSettings rule, rule_of(number));
   return server::TableSpec{.name = name_of(number),
-                           .sharding = shape[0] == 0 ? server::Sharding::hash : server::Sharding::ranges,
-                           .rows = static_cast<std::uint64_t>(shape[0]),
+                           .sharding = takes_any_id ? server::Sharding::hash : server::Sharding::ranges,
+                           .rows = takes_any_id ? 0 : static_cast<std::uint64_t>(shape[0]),
                            .width = static_cast<std::uint32_t>(shape[1]),
                            .seed = seed(),
                            .first_value = first_value_of(formula_of(parameter)),
@@ -143,16 +144,21 @@ std::vector<net::Address> addresses_of(const std::vector<cluster::Member>& serve
 Result<> ServedParameters::follow_epoch(std::uint64_t step) {
   const cluster::Roster& roster = session_.membership().roster();
   if (epoch_ == roster.epoch) return failure_ ? Result<>(fail(*failure_)) : Result<>{};
-  servers_ = roster.servers;
-  const std::vector<net::Address> addresses = addresses_of(servers_);
+  {
+    const std::lock_guard lock(notes_mutex_);  // a thread of the client may be connecting
+    servers_ = roster.servers;
+  }
+  const std::vector<net::Address> addresses = addresses_of(roster.servers);
   if (client_ == nullptr)
     client_ = std::make_unique<server::ParameterClient>(server::ParameterClient::Options{
         .worker = session_.membership().rank(),
         .servers = addresses,
         .job_id = roster.job_id,
+        .staleness = parameter_servers().staleness,
         .timeout = options_.call_timeout,
         .security =
             [this](std::uint32_t server) {
+              const std::lock_guard lock(notes_mutex_);
               return net::ConnectionSecurity{.security = options_.security,
                                              .expected = cluster::identity_of(servers_[server]),
                                              .peer_name = fmt::format("server {}", server)};
@@ -160,12 +166,17 @@ Result<> ServedParameters::follow_epoch(std::uint64_t step) {
         .interrupted = [this]() -> Result<> {
           if (const auto over = session_.worker_groups().wait_until_over({})) return fail(*over);
           return {};
-        }});
+        },
+        .awaits =
+            [](std::uint32_t first, std::uint32_t count) {
+              process().activity.awaited.store({.first = first, .count = count}, std::memory_order_relaxed);
+            }});
   for (std::uint32_t server = 0; server < addresses.size(); ++server)
     client_->set_address(server, addresses[server]);
   const bool is_first = !epoch_ && roster.epoch == 1;
   epoch_ = roster.epoch;
   begun_.clear();
+  ahead_.clear();
   failure_.reset();
   {
     const std::lock_guard lock(notes_mutex_);
@@ -186,7 +197,10 @@ Result<> ServedParameters::add_table(std::int64_t number) {
   const auto spec_of = [&] {
     return is_table(number) ? embedding_table(number) : dense_table(number, servers_.size());
   };
-  MUSTER_TRY(const server::TableSpec spec, spec_of());
+  MUSTER_TRY(server::TableSpec spec, spec_of());
+  const TableOptions& options = options_of_tables_[number];
+  spec.eviction = {.age_max = static_cast<std::uint64_t>(options.age_max),
+                   .rows_max = static_cast<std::uint64_t>(options.rows_max)};
   const bool lacks_formula = is_table(number) && formula_of(parameter) == nullptr;
   if (lacks_formula && epoch_ == 1 && next_ > 0)
     return fail(
@@ -197,11 +211,11 @@ Result<> ServedParameters::add_table(std::int64_t number) {
   if (lacks_formula && spec.rows == 0)
     return fail(
         Code::invalid_argument,
-        fmt::format("the rows of table '{}', which has no vocabulary, begin by normal, uniform, constant, "
+        fmt::format("the rows of table '{}', which takes any number, begin by normal, uniform, constant, "
                     "zeros or ones",
                     spec.name));
   Table table{.has_rule = graph::served_parameter(number).rule.has_value()};
-  MUSTER_TRY(table.number, client_->add_table(spec));
+  MUSTER_TRY(table.number, client_->add_table(spec, static_cast<std::size_t>(options.cached_rows)));
   if (lacks_formula) {
     table.made_values = parameter.served_rows()->values;
     if (!table.made_values.defined()) table.made_values = made_whole(parameter);
@@ -276,6 +290,7 @@ Result<> ServedParameters::look_up_now(std::uint64_t step, const graph::ServedLo
   const Table& table = tables_.at(lookup.number);
   const server::ParameterClient::Lookup asked{.table = table.number, .ids = lookup.ids, .rows = lookup.rows};
   MUSTER_TRY_VOID(client_->pull(step, std::span(&asked, 1)));
+  MUSTER_TRY_VOID(ahead_.looked_up(*client_, step, table.number, lookup));
   if (table.first_values.empty() || !servers_may_not_have_begun()) return {};
   const std::size_t width = lookup.rows.size() / std::max<std::size_t>(lookup.ids.size(), 1);
   for (std::size_t i = 0; i < lookup.ids.size(); ++i)
@@ -373,6 +388,21 @@ Result<> ServedParameters::call_together(std::string_view what, const std::funct
     return done;
   };
   return call_in_body([&] { return session_.recovery().explicit_collective(what, std::nullopt, work); });
+}
+
+Result<> ServedParameters::look_up_ahead(std::int64_t number, const Tensor& ids) {
+  ahead_.expect(number, ids, next_);
+  if (!ahead_.has_looked_up(number, next_) || epoch_ != session_.membership().roster().epoch) return {};
+  return ahead_.ask(*client_, next_, tables_.at(number).number, number);
+}
+
+void ServedParameters::tell_counts() const {
+  if (client_ == nullptr) return;
+  const server::ParameterClient::Counts counts = client_->counts();
+  if (counts.looked_up > 0)
+    log::info(fmt::format(
+        "rows looked up on parameter servers: {}, of which {} came ahead of their step and {} were cached",
+        counts.looked_up, counts.from_ahead, counts.from_cache));
 }
 
 void ServedParameters::note_point(const checkpoint::PointId& point) {

@@ -16,6 +16,8 @@
 #include "muster/cluster/cluster.h"
 #include "muster/graph/served.h"
 #include "muster/server/server.h"
+#include "muster/train/lookups_ahead.h"
+#include "muster/train/parameter_servers.h"
 
 namespace muster::train {
 
@@ -34,7 +36,18 @@ class ServedParameters {
 
   Result<> update(const graph::ServedSteps& steps, std::span<const graph::ServedUpdate> updates);
   Result<> look_up(std::int64_t steps, const graph::ServedLookup& lookup);
+  // Before the table's first lookup.
+  void set_options(std::int64_t number, const TableOptions& options) { options_of_tables_[number] = options; }
   bool has_table(std::int64_t number) const { return tables_.contains(number); }
+  // Hints that change no number: what the next step will look up, and this step's and the next batch of a
+  // training.
+  Result<> look_up_ahead(std::int64_t number, const Tensor& ids);
+  void begin_step(std::span<const Tensor> batch, const data::Item* next) {
+    ahead_.begin_step(batch, next, next_);
+  }
+  bool wants_next_batch() const { return ahead_.wants_next(); }
+  // How many rows were looked up, for the log.
+  void tell_counts() const;
   // From any thread.
   void note(graph::ServedGradient gradient);
 
@@ -81,8 +94,10 @@ class ServedParameters {
   std::unique_ptr<server::ParameterClient> client_;
   std::map<std::int64_t, Table> tables_;  // by number of the parameter
   std::optional<std::uint64_t> epoch_;
-  std::set<std::int64_t> begun_;                         // parameters whose values were said in this epoch
-  std::uint64_t next_ = 0;                               // step
+  std::set<std::int64_t> begun_;                            // parameters whose values were said in this epoch
+  std::uint64_t next_ = 0;                                  // step
+  std::map<std::int64_t, TableOptions> options_of_tables_;  // by number of the parameter
+  LookupsAhead ahead_;
   std::map<checkpoint::PointId, std::uint64_t> points_;  // the next step of each that is not common yet
   std::optional<Error> failure_;                         // of this epoch
   std::mutex notes_mutex_;

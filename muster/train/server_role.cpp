@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "muster/server/server.h"
 #include "muster/train/parameter_servers.h"
+#include "muster/train/server_memory.h"
 
 namespace muster::train {
 namespace {
@@ -40,6 +43,20 @@ void remove_files(const std::filesystem::path& log_path) {
   for (const std::filesystem::path& file : found) std::filesystem::remove(file, ignored);
 }
 
+std::uint32_t servers_here(const cluster::Roster& roster, std::uint32_t rank) {
+  const std::string_view here = cluster::host_of(roster.servers[rank]);
+  return static_cast<std::uint32_t>(std::ranges::count(roster.servers, here, cluster::host_of));
+}
+
+cluster::Activity activity_of(const server::ParameterServer::State& state) {
+  return {.phase = cluster::WorkPhase::serving,
+          .awaited = {.first = state.waiting.first_missing, .count = state.waiting.missing},
+          .serving = {.rows = state.rows,
+                      .size_bytes = state.size_bytes,
+                      .updates = state.updates,
+                      .waiting = state.waiting.workers}};
+}
+
 Result<std::unique_ptr<server::ParameterServer>> open(net::Loop& loop, const cluster::Settings& settings,
                                                       const cluster::Registration& registration,
                                                       const cluster::Node& node,
@@ -52,6 +69,8 @@ Result<std::unique_ptr<server::ParameterServer>> open(net::Loop& loop, const clu
              .config = {.worker_num = settings.worker_num, .staleness = parameter_servers().staleness},
              .log_path = log_path,
              .log_limit_bytes = settings.server_log_bytes,
+             .memory_bytes = memory_left_bytes(servers_here(*roster, node.rank())),
+             .refuses_large_tables = settings.strict,
              .security = {.security = registration.security}});
 }
 
@@ -75,6 +94,7 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
   net::Loop loop;
   auto server = open(loop, settings, registration, node, *log_path);
   if (!server) return give_up(server.error());
+  node.on_beat([state = (*server)->watch()] { return activity_of(state()); });
   std::atomic<bool> has_stopped = false;
   std::thread thread([&] {
     loop.run();

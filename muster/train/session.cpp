@@ -29,6 +29,13 @@ collective::Transport transport_of(const cluster::Settings& settings) {
   return settings.transport == "ucx" ? collective::Transport::ucx : collective::Transport::tcp;
 }
 
+cluster::Trait parameter_servers_trait() {
+  const ParameterServers& chosen = parameter_servers();
+  if (!chosen.enabled) return {"set_ps_context", "enable_ps=False"};
+  const std::string staleness = chosen.staleness ? std::to_string(*chosen.staleness) : "None";
+  return {"set_ps_context", fmt::format("enable_ps=True, staleness={}", staleness)};
+}
+
 // As the scheduler will know it. The listener is where the other workers will connect.
 Result<cluster::Registration> registration_of(const cluster::Settings& settings,
                                               const cluster::Interrupted& interrupted) {
@@ -36,6 +43,7 @@ Result<cluster::Registration> registration_of(const cluster::Settings& settings,
   if (settings.enable_recovery && settings.role == cluster::Role::worker)
     made.find_jobs = [path = settings.recovery_path] { return jobs_found_in(path); };
   for (cluster::Trait& trait : program_traits()) made.traits.push_back(std::move(trait));
+  if (settings.server_num > 0) made.traits.push_back(parameter_servers_trait());
   return made;
 }
 
@@ -146,6 +154,7 @@ void Session::leave(int exit_status) {
       graph::served_count() == 0)
     log::warning("the parameter servers of this job held nothing: no parameter was marked with set_param_ps");
   if (exit_status == 0) recovery_.set_done();
+  process().served_parameters->tell_counts();
   membership_.leave({.exit_status = exit_status,
                      .replaced = exit_status == 0 ? recovery_.lost_folder() : std::nullopt,
                      .serve = [this] { recovery_.serve_before_leaving(); }});

@@ -29,6 +29,7 @@
 #include "muster/train/model.h"              // IWYU pragma: export
 #include "muster/train/model_checkpoint.h"   // IWYU pragma: export
 #include "muster/train/monitors.h"           // IWYU pragma: export
+#include "muster/train/parameter_servers.h"  // IWYU pragma: export
 #include "muster/train/parameters.h"         // IWYU pragma: export
 #include "muster/train/pipeline_layout.h"    // IWYU pragma: export
 #include "muster/train/profile.h"            // IWYU pragma: export

@@ -95,6 +95,8 @@ class TrainingLoop {
 
   // Of Event::step. take_item() once.
   data::Item take_item() { return *std::exchange(item_, std::nullopt); }
+  // What the next step of this epoch will have, null where that is not known. It stays the next one.
+  Result<const data::Item*> look_ahead() { return batches_->look_ahead(); }
   // Whether an epoch begins that was begun before, in this process or in another one.
   bool is_resumed() const { return is_resumed_; }
   // Epochs done; steps done in this one, and in all, counted from what start_at() says.

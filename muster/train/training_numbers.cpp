@@ -34,11 +34,11 @@ std::uint64_t microseconds(Duration duration) {
 void read_clock(cluster::ProcessCounters& counters) {
   const auto spent = process().activity.clock.spent(real_clock().now());
   counters.waiting_us = microseconds(spent.at(StateClock::waiting));
-  for (std::size_t phase = 0; phase < cluster::work_phases; ++phase)
+  for (std::size_t phase = 0; phase < cluster::work_phase_count; ++phase)
     counters.own_us.at(phase) = microseconds(spent.at(first_phase_state + phase));
 }
 
-static_assert(first_phase_state + cluster::work_phases <= StateClock::states);
+static_assert(first_phase_state + cluster::work_phase_count <= StateClock::states);
 
 }  // namespace
 

@@ -61,6 +61,7 @@ for step in range(STEPS_):
     ids = random.integers(0, 20, (8, 3)).astype(np.int32)
     more = random.integers(0, 20, 8)
     y = random.standard_normal((8, 1)).astype(np.float32)
+    IDS_
     own = slice(rank * 8 // workers, (rank + 1) * 8 // workers)
     loss, gradients = grad_fn(Tensor(ids[own]), Tensor(more[own]), Tensor(y[own]))
     GRADIENTS_
@@ -79,6 +80,7 @@ DEFAULTS = {
     "ROWS": "ops.reduce_sum(self.table(ids), 1) + self.table(more)",
     "MARKED": "",
     "GRADIENTS": "",
+    "IDS": "",
     "TOLD": "''",
 }
 
@@ -91,8 +93,8 @@ def script(**options):
 
 
 @contextlib.contextmanager
-def job(servers, workers=2, **options):
-    with Job(script(**options), workers, MS_SERVER_NUM=str(servers)) as started:
+def job(servers, workers=2, variables=None, **options):
+    with Job(script(**options), workers, MS_SERVER_NUM=str(servers), **(variables or {})) as started:
         started.servers = [started.start(f"server {n}", MS_ROLE="MS_PSERVER") for n in range(servers)]
         try:
             yield started
@@ -120,9 +122,13 @@ def told(output):
 
 
 def alone(**options):
+    return run_alone(script(**options))
+
+
+def run_alone(text):
     """The output of a process without a job."""
     done = subprocess.run(
-        [sys.executable, "-c", script(**options)],
+        [sys.executable, "-c", text],
         env=clean_environment(),
         capture_output=True,
         text=True,
@@ -198,6 +204,113 @@ def test_a_checkpoint_has_a_tables_rows_for_any_number_of_servers(tmp_path):
     trained = [weights(ended(servers, MARKED=load)) for servers in (1, 3)]
     assert trained[0] == trained[1] != weights(saved)
     assert "before the first lookup" in failure(GRADIENTS=load)
+
+
+def rows_counted(output):
+    """Rows looked up, those that came ahead of their step, and those of the cache."""
+    return [
+        int(number)
+        for number in re.search(r"servers: (\d+), of which (\d+) .* and (\d+) were", output).groups()
+    ]
+
+
+# What the script's next step will look up, from numbers that begin as its own do.
+PREFETCH = """
+if step == 0:
+    ahead = np.random.default_rng(7)
+    ahead.integers(0, 20, (8, 3)), ahead.integers(0, 20, 8), ahead.standard_normal((8, 1))
+next_ids, next_more = ahead.integers(0, 20, (8, 3)), ahead.integers(0, 20, 8)
+ahead.standard_normal((8, 1))
+net.table.prefetch(Tensor(next_ids[own]))
+net.table.prefetch(Tensor(next_more[own]))
+""".replace("\n", "\n    ")
+
+
+@pytest.mark.parametrize("optimizer", [0, 2])
+def test_a_prefetch_and_a_cache_change_no_bit(optimizer):
+    table = "VOCABULARY, WIDTH, where='servers', cached_rows=10"
+    expected = weights(ended(2, OPTIMIZER=OPTIMIZERS[optimizer]))
+    for options in ({"GRADIENTS": PREFETCH}, {"TABLE": table}, {"TABLE": table, "GRADIENTS": PREFETCH}):
+        output = ended(2, OPTIMIZER=OPTIMIZERS[optimizer], variables={"MUSTER_LOG": "info"}, **options)
+        assert weights(output) == expected
+        looked_up, ahead, _ = rows_counted(output)
+        # All that training looked up behind the first step; then come 30 rows, which nobody foresaw.
+        assert (ahead > (looked_up - 30) / 2) == ("GRADIENTS" in options)
+
+
+MODEL = """
+import hashlib
+import numpy as np
+import muster
+from muster import dataset as ds, nn, train
+
+muster.set_ps_context(enable_ps=True)
+muster.init()
+muster.set_seed(3)
+random = np.random.default_rng(7)
+ids = random.integers(0, 50, (40, 3)).astype(np.int32)
+y = random.standard_normal((40, 1)).astype(np.float32)
+data = ds.NumpySlicesDataset((ids, y), ["ids", "y"], shuffle=True)
+net = nn.SequentialCell(nn.Embedding(50, 4, where="servers"), nn.Flatten(), nn.Dense(12, 1))
+model = train.Model(net, nn.MSELoss(), nn.Adagrad(net.trainable_params(), learning_rate=0.1))
+model.train(3, data.batch(8))
+rows = net[0](muster.Tensor(np.arange(50))).asnumpy()
+print("weights", hashlib.sha256(rows.tobytes() + net[2].weight.asnumpy().tobytes()).hexdigest())
+"""
+
+
+def test_a_model_asks_for_the_rows_of_its_next_batch_and_changes_no_bit():
+    with Job(MODEL, 1, MS_SERVER_NUM="2", MUSTER_LOG="info") as started:
+        servers = [started.start(f"server {n}", MS_ROLE="MS_PSERVER") for n in range(2)]
+        try:
+            output = started.workers[0].output()
+            assert [process.wait() for process in [*started.everybody(), *servers]] == [0] * 4, output
+        finally:
+            for server in servers:
+                server.end()
+    looked_up, ahead, _ = rows_counted(output)
+    # Of the five batches of an epoch four are foreseen, in the first one three.
+    assert ahead > (looked_up - 50) * 0.6
+    assert weights(output) == weights(run_alone(MODEL))
+
+
+def test_cached_rows_are_not_asked_for_again_while_they_may_be_seen():
+    table = "VOCABULARY, WIDTH, where='servers', cached_rows=50"
+    looks_again = "[net.table(Tensor(np.arange(30))).asnumpy().tobytes() == rows.tobytes() for _ in range(3)]"
+    output = ended(2, TABLE=table, TOLD=looks_again, variables={"MUSTER_LOG": "info"})
+    assert told(output) == "[True, True, True]"
+    assert rows_counted(output)[2] >= 90
+    stale = ended(2, TABLE=table, STALENESS="2", STEPS="8", variables={"MUSTER_LOG": "info"})
+    assert rows_counted(stale)[2] > 0
+
+
+def test_a_table_that_grows_takes_numbers_beyond_its_vocabulary():
+    table = "20, WIDTH, where='servers', out_of_range='grow'"
+    grown = "net.table(Tensor(np.array([10**12])))"
+    output = ended(2, TABLE=table.replace("20", "10"), TOLD=f"np.isfinite({grown}.asnumpy()).all()")
+    assert told(output) == "True"
+    assert weights(output) == weights(ended(3, TABLE=table))
+    assert "id -1 " in failure(TABLE=table, TOLD="net.table(Tensor(np.array([-1])))")
+
+
+def test_rows_that_nobody_updates_leave_a_table_without_vocabulary():
+    table = "None, WIDTH, where='servers', age_max=10"
+    # Row 10**9 is updated in the first step alone, and servers look for rows that leave behind step 63.
+    rare = "ids[:1, 0] = 10**9 if step == 0 else 0"
+    row = "net.table(Tensor(np.array([10**9])))"
+    options = {"GRADIENTS": "", "TOLD": f"{row}.asnumpy().tolist()"}
+    script_of = {"TABLE": table, "OPTIMIZER": "nn.SGD(net.trainable_params(), 0.1)", **options}
+
+    def row_behind(steps, table):
+        return told(ended(2, workers=1, **{**script_of, "TABLE": table}, STEPS=steps, IDS=rare))
+
+    fresh = row_behind("0", table)
+    assert row_behind("63", table) != fresh
+    assert row_behind("65", table) == fresh
+    assert row_behind("65", table.replace(", age_max=10", "")) != fresh
+    assert row_behind("65", table.replace("age_max=10", "rows_max=3")) == fresh
+    text = failure(TABLE="VOCABULARY, WIDTH, where='servers', age_max=10")
+    assert "rows leave only tables without one" in text
 
 
 def test_workers_that_are_ahead_of_the_servers_end_well():

@@ -33,6 +33,12 @@ std::string silence_text(const Job& job, const Peer& peer) {
                                          : fmt::format(", no heartbeat for {:.3g} s", in_seconds(silence));
 }
 
+// A parameter server is worth a line where workers wait on it, or where it says nothing itself.
+bool holds_up(const Job& job, const Peer& peer) {
+  return peer.member.role == Role::server && !peer.has_left() &&
+         (peer.said.activity.serving.waiting > 0 || silence_of(job, peer) >= silence_worth_telling);
+}
+
 }  // namespace
 
 StuckReport::StuckReport(Job& job) : job_(job), watch_(job.config.stuck_limit) {}
@@ -70,7 +76,7 @@ std::optional<WorkPhase> StuckReport::slowest_phase() const {
   std::set<WorkPhase> phases;  // of those who do not
   for (const auto& [id, peer] : job_.peers) {
     if (peer.has_left() || peer.member.role != Role::worker) continue;
-    if (peer.said.activity.call != CallKind::none)
+    if (waits(peer.said.activity))
       someone_waits = true;
     else
       phases.insert(peer.said.activity.phase);
@@ -88,13 +94,14 @@ std::string StuckReport::who_waits_for_whom() const {
   std::vector<std::string> slow;
   for (const auto& [id, peer] : job_.peers) {
     if (peer.member.role != Role::worker) continue;
-    const bool waits = peer.said.activity.call != CallKind::none && !peer.has_left();
+    const bool is_waiting = waits(peer.said.activity) && !peer.has_left();
     std::string text = peer.has_left() ? "has left the job" : to_string(peer.said.activity);
-    if (!waits && !peer.has_left() && peer.said.step != no_step)
+    if (!is_waiting && !peer.has_left() && peer.said.step != no_step)
       text += fmt::format(" at step {}", peer.said.step);
     if (!peer.has_left()) text += silence_text(job_, peer);
-    groups[{waits, waits ? peer.said.activity.call_number : 0, std::move(text)}].push_back(peer.member.rank);
-    if (!waits && !peer.has_left()) slow.push_back(describe(peer));
+    groups[{is_waiting, is_waiting ? peer.said.activity.call_number : 0, std::move(text)}].push_back(
+        peer.member.rank);
+    if (!is_waiting && !peer.has_left()) slow.push_back(describe(peer));
   }
   std::vector<std::string> lines;
   for (auto& [place, ranks] : groups) {
@@ -102,6 +109,10 @@ std::string StuckReport::who_waits_for_whom() const {
     if (lines.size() < groups_shown_max)
       lines.push_back(fmt::format("{}: {}", ranks_text(ranks), place.text));
   }
+  for (const auto& [id, peer] : job_.peers)
+    if (lines.size() < groups_shown_max && holds_up(job_, peer))
+      lines.push_back(fmt::format("server {}: {}{}", peer.member.rank, to_string(peer.said.activity),
+                                  silence_text(job_, peer)));
   std::string text = fmt::format("{}", fmt::join(lines, "; "));
   if (groups.size() > groups_shown_max) text += "; …";
   if (slow.size() <= slow_described_max && !slow.empty() && groups.size() > 1)

@@ -11,16 +11,17 @@
 namespace muster::cluster {
 namespace {
 
-std::vector<FingerprintSource> sources(const Job& job, Role role) {
+std::vector<FingerprintSource> sources(const Job& job) {
   std::vector<FingerprintSource> sources;
   for (const auto& [id, peer] : job.peers) {
     const Member& member = peer.member;
-    if (member.role != role || peer.is_gone()) continue;
-    const auto number = peer.has_rank ? member.rank : rank_asked(member.node_id, job.wanted(role));
-    if (role == Role::worker)
+    if (peer.is_gone()) continue;
+    const auto number = peer.has_rank ? member.rank : rank_asked(member.node_id, job.wanted(member.role));
+    if (member.role == Role::worker)
       sources.push_back({.rank = number, .name = "node " + member.node_id, .traits = &peer.traits});
     else
       sources.push_back({.name = "server " + (number ? fmt::format("{}", *number) : member.node_id),
+                         .is_server = true,
                          .traits = &peer.traits});
   }
   return sources;
@@ -33,11 +34,7 @@ bool is_strict(const Job& job) {
          std::ranges::any_of(job.peers, [](const auto& entry) { return entry.second.strict; });
 }
 
-std::vector<std::string> differences(const Job& job) {
-  std::vector<std::string> lines = trait_differences(sources(job, Role::worker));
-  for (std::string& line : trait_differences(sources(job, Role::server))) lines.push_back(std::move(line));
-  return lines;
-}
+std::vector<std::string> differences(const Job& job) { return trait_differences(sources(job)); }
 
 bool check_traits(Job& job) {
   const std::vector<std::string> lines = differences(job);
@@ -55,10 +52,12 @@ bool check_traits(Job& job) {
 
 std::optional<std::string> misfit(const Job& job, const Registrant& registrant) {
   if (!registrant.strict && !is_strict(job)) return std::nullopt;
-  std::vector<FingerprintSource> all = sources(job, registrant.member.role);
+  std::vector<FingerprintSource> all = sources(job);
   if (all.empty()) return std::nullopt;
   const std::vector<std::string> before = trait_differences(all);
-  all.push_back({.name = "this process", .traits = &registrant.traits});
+  all.push_back({.name = "this process",
+                 .is_server = registrant.member.role == Role::server,
+                 .traits = &registrant.traits});
   const std::vector<std::string> lines = trait_differences(all);
   if (lines.size() <= before.size()) return std::nullopt;
   return fmt::format("it differs from the others (MUSTER_STRICT=1): {}", fmt::join(lines, "; "));

@@ -13,7 +13,7 @@ class Job;
 
 // Whether the job is to end where traits differ (MUSTER_STRICT).
 bool is_strict(const Job& job);
-// A line for each trait that not all have alike. Workers are compared with workers, servers with servers.
+// A line for each trait that not all have alike.
 std::vector<std::string> differences(const Job& job);
 // Names what differs, and ends the job where that is asked for. False: it has failed.
 bool check_traits(Job& job);

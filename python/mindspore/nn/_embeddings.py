@@ -33,8 +33,10 @@ class EmbeddingLookup(muster.Cell):
         manual_shapes: The rows of each field, a tuple.
         max_norm: Longer rows are given with this length; None leaves them.
         sparse: Changes nothing; True for the target "CPU".
-        vocab_cache_size: Above 0, with the target "DEVICE" and enable_ps, the table lives on servers without
-            set_param_ps. Rows are not cached: the results are the same.
+        vocab_cache_size: With the target "DEVICE" and enable_ps, the table lives on servers without
+            set_param_ps, and a worker keeps so many of its rows for as long as
+            set_ps_context(staleness=...) allows: with 0 steps within a step, as between the batches of an
+            evaluation. The results are the same.
         dtype: float32.
     """
 
@@ -64,7 +66,7 @@ class EmbeddingLookup(muster.Cell):
         )
         self.embedding_table._mark_table()
         if vocab_cache_size and target == "DEVICE":
-            self.embedding_table.set_param_ps()
+            self.embedding_table._put_on_servers(vocab_cache_size)
 
     @staticmethod
     def _check(target, slice_mode, manual_shapes, sparse, vocab_cache_size):
@@ -86,6 +88,10 @@ class EmbeddingLookup(muster.Cell):
             warnings.warn(
                 "EmbeddingLookup: vocab_cache_size changes nothing for the target 'CPU'", stacklevel=3
             )
+
+    def prefetch(self, indices):
+        """What the next training step will look up, before this step's optimizer: it changes no number."""
+        _core._look_up_ahead(self.embedding_table, indices)
 
     def construct(self, indices):
         """The rows; with `max_norm` none is longer."""

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "muster/train/parameter_servers.h"
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/dataset.h"

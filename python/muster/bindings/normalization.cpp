@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/cell.h"
 #include "python/muster/bindings/cell_arguments.h"
@@ -85,21 +86,29 @@ bool is_second(const std::string& value, const char* argument, const char* first
 void init_embedding(nb::pointer_and_handle<nn::Embedding> self, std::optional<std::int64_t> vocab_size,
                     std::int64_t embedding_size, bool /*use_one_hot*/, nb::handle embedding_table,
                     nb::handle dtype, std::optional<std::int64_t> padding_idx, const std::string& where,
-                    const std::string& out_of_range) {
+                    const std::string& out_of_range, std::int64_t cached_rows, std::int64_t age_max,
+                    std::int64_t rows_max) {
   require_float32(dtype, "Embedding");
   if (vocab_size == 0) throw nb::value_error("Embedding: vocab_size must be at least 1, not 0");
   const bool on_servers = is_second(where, "where", "workers", "servers");
   if (!vocab_size && !on_servers)
     throw nb::value_error(
         "Embedding: a table without a vocabulary lives on parameter servers: where='servers'");
+  const bool grows = out_of_range == "grow";
+  const train::TableOptions table{.cached_rows = cached_rows, .age_max = age_max, .rows_max = rows_max};
+  if ((grows || table != train::TableOptions{}) && !on_servers)
+    throw nb::value_error(
+        "Embedding: out_of_range='grow', cached_rows, age_max and rows_max are of tables on parameter "
+        "servers: "
+        "where='servers'");
   nn::EmbeddingOptions options{.padding_idx = padding_idx, .is_table = on_servers};
-  if (is_second(out_of_range, "out_of_range", "error", "zeros"))
+  if (!grows && is_second(out_of_range, "out_of_range", "error", "zeros"))
     options.out_of_range = graph::OutOfRange::zeros;
-  const std::int64_t rows = vocab_size.value_or(0);
+  const std::int64_t rows = grows ? 0 : vocab_size.value_or(0);  // any number has a row then
   if (rows >= 0 && embedding_size > 0)
     options.embedding_table = initializer_from(embedding_table, {rows, embedding_size}, "embedding_table");
   const nn::Embedding& made = make_cell(self, rows, embedding_size, std::move(options));
-  if (on_servers) put_on_servers(made.embedding_table(), false);
+  if (on_servers) put_on_servers(made.embedding_table(), false, table);
 }
 
 constexpr const char* batch_norm_doc =
@@ -136,14 +145,31 @@ void bind_normalization(nb::module_& core) {
       .def("__init__", &init_embedding, keeps_arguments, nb::arg("vocab_size"), nb::arg("embedding_size"),
            nb::arg("use_one_hot") = false, nb::arg("embedding_table") = "normal",
            nb::arg("dtype") = nb::none(), nb::arg("padding_idx") = nb::none(), nb::arg("where") = "workers",
-           nb::arg("out_of_range") = "error",
+           nb::arg("out_of_range") = "error", nb::arg("cached_rows") = 0, nb::arg("age_max") = 0,
+           nb::arg("rows_max") = 0,
            "The row of `padding_idx` begins with zeros. `use_one_hot` changes nothing: the result is the "
            "same. `where`: 'servers' leaves the rows to the job's parameter servers "
            "(docs/guide/parameter-servers.md), of which a worker pulls those that it needs; then vocab_size "
            "may be "
            "None: any number from 0 on has a row. `out_of_range`: what numbers outside of the vocabulary "
            "are, an "
-           "'error' or 'zeros'.");
+           "'error', 'zeros', or (on servers) 'grow': they get rows. `cached_rows`: so many rows this "
+           "process keeps "
+           "of those that it has looked up on servers, for as long as set_ps_context(staleness=...) allows. "
+           "Rows leave a table without vocabulary, and begin anew, `age_max` steps after their last update, "
+           "and those "
+           "updated longest ago where a server has more than `rows_max`; 0: never.")
+      .def(
+          "prefetch",
+          [](nn::Embedding& self, nb::handle ids) {
+            unwrap(train::look_up_ahead(self.embedding_table(), value_from(ids, nullptr).read().value()));
+          },
+          nb::arg("ids"),
+          "The next training step looks these rows up: servers send them while this one computes. Call it "
+          "before "
+          "this step's optimizers. It changes no number, and does nothing where the table is here; "
+          "Model.train "
+          "does it by itself for ids that are a column of the data.");
 }
 
 }  // namespace muster::python

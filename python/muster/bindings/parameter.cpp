@@ -10,7 +10,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "muster/train/parameter_servers.h"
 #include "muster/train/train.h"
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dtype.h"
@@ -102,7 +101,7 @@ void set_param_ps(const PythonParameter& self, bool init_in_server) {
 
 }  // namespace
 
-void put_on_servers(const ParameterPtr& parameter, bool init_in_server) {
+void put_on_servers(const ParameterPtr& parameter, bool init_in_server, const train::TableOptions& options) {
   if (!train::parameter_servers().enabled)
     throw std::runtime_error(
         "set_param_ps is of parameter server training: call set_ps_context(enable_ps=True) before init()");
@@ -111,7 +110,7 @@ void put_on_servers(const ParameterPtr& parameter, bool init_in_server) {
         "set_param_ps: init_in_server=True is for parameters whose names end in "
         "'embedding_table', not '" +
         parameter->name() + "'");
-  unwrap(train::put_on_servers(parameter));
+  unwrap(train::put_on_servers(parameter, options));
 }
 
 PythonParameter::PythonParameter(ParameterPtr parameter) : graph::Value(parameter) {
@@ -226,6 +225,12 @@ void bind_parameter(nb::module_& core) {
       .def(
           "_mark_table", [](const PythonParameter& self) { self.parameter()->mark_table(); },
           "Only rows of it are read, by _core._look_up: set_param_ps leaves all of it to the servers.")
+      .def(
+          "_put_on_servers",
+          [](const PythonParameter& self, std::int64_t cached_rows) {
+            put_on_servers(self.parameter(), false, {.cached_rows = cached_rows});
+          },
+          nb::arg("cached_rows"), "set_param_ps of a table of which a worker keeps rows.")
       .def_prop_ro(
           "_address",
           [](const PythonParameter& self) { return reinterpret_cast<std::intptr_t>(self.parameter().get()); },
@@ -256,6 +261,12 @@ void bind_parameter(nb::module_& core) {
       },
       nb::arg("table"), nb::arg("ids"),
       "Rows of a table of embeddings, here or on parameter servers; zeros for ids that it does not have.");
+  core.def(
+      "_look_up_ahead",
+      [](const PythonParameter& table, nb::handle ids) {
+        unwrap(train::look_up_ahead(table.parameter(), value_from(ids, nullptr).read().value()));
+      },
+      nb::arg("table"), nb::arg("ids"), "What the next training step will look up: nn.Embedding.prefetch.");
 }
 
 }  // namespace muster::python

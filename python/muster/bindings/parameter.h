@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "muster/graph/graph.h"
+#include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 
 namespace muster::python {
@@ -26,7 +27,8 @@ void set_value(nb::handle self, graph::Value value);
 nb::typed<nb::list, PythonParameter> parameter_objects(const std::vector<graph::ParameterPtr>& parameters);
 
 // What Parameter.set_param_ps does.
-void put_on_servers(const graph::ParameterPtr& parameter, bool init_in_server);
+void put_on_servers(const graph::ParameterPtr& parameter, bool init_in_server,
+                    const train::TableOptions& options = {});
 
 // A list of Parameters from any iterable of them; `what` names it in errors ("SGD(params)").
 std::vector<graph::ParameterPtr> parameters_from(nb::handle iterable, const std::string& what);

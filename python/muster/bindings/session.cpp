@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "muster/train/parameter_servers.h"
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/parameter.h"

@@ -54,15 +54,17 @@ Outcome run_storage(std::uint64_t seed) {
 
 Outcome run_servers(std::uint64_t seed) {
   server::sim::RunResult result = server::sim::run_schedule(seed);
-  return {std::move(result.broken),
-          {result.generations, result.bases, result.resets, result.sent_again, result.gave_up}};
+  return {
+      std::move(result.broken),
+      {result.generations, result.bases, result.resets, result.sent_again, result.changes, result.gave_up}};
 }
 
 const Kind kinds[] = {
     {"cluster", {"formed", "ended well", "epochs"}, run_cluster},
     {"storage", {"ended well", "were refused", "points saved"}, run_storage, train::sim::explain},
     {"servers",
-     {"generations", "bases", "times back to one", "pushes came again", "were nowhere"},
+     {"generations", "bases", "times back to one", "pushes came again", "pulls answered early",
+      "pushes were nowhere"},
      run_servers,
      server::sim::explain},
 };

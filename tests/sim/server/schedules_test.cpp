@@ -12,7 +12,7 @@ using ::testing::IsEmpty;
 // A million of them: ./dev sim --only servers
 TEST(ServerSchedules, LoseNoPushAndApplyNoneTwiceWhateverGoesWrong) {
   constexpr std::uint64_t count = 4000;
-  std::uint64_t generations = 0, bases = 0, resets = 0, sent_again = 0, gave_up = 0;
+  std::uint64_t generations = 0, bases = 0, resets = 0, sent_again = 0, changes = 0, gave_up = 0;
   for (std::uint64_t seed = 0; seed < count; ++seed) {
     const RunResult result = run_schedule(seed);
     ASSERT_THAT(result.broken, IsEmpty()) << "seed " << seed << '\n'
@@ -21,16 +21,20 @@ TEST(ServerSchedules, LoseNoPushAndApplyNoneTwiceWhateverGoesWrong) {
     bases += result.bases;
     resets += result.resets;
     sent_again += result.sent_again;
+    changes += result.changes;
     gave_up += result.gave_up;
   }
   fmt::print(
-      "{} schedules: {} generations, {} bases, {} times back to one, {} pushes came again, {} were nowhere\n",
-      count, generations, bases, resets, sent_again, gave_up);
+      "{} schedules: {} generations, {} bases, {} times back to one, {} pushes came again, {} pulls were "
+      "answered "
+      "early, {} pushes were nowhere\n",
+      count, generations, bases, resets, sent_again, changes, gave_up);
   // Each way to go on was gone.
   EXPECT_GT(generations, count * 3 / 2);
   EXPECT_GT(bases, count / 4);
   EXPECT_GT(resets, count / 20);
   EXPECT_GT(sent_again, count / 20);
+  EXPECT_GT(changes, count / 4);
   EXPECT_GT(gave_up, count / 100);
 }
 

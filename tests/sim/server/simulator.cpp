@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -66,6 +67,8 @@ struct Server {
   std::optional<RowsFile> copy = {};  // whole, and not the base yet
   std::uint64_t incarnation = 0;
   std::uint64_t appended = 0;
+  // By worker and serial of a pull whose rows were sent early: rows that have changed since.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::set<std::uint64_t>> changed = {};
 };
 
 struct Worker {
@@ -117,6 +120,8 @@ class Simulation {
   void act(std::uint32_t server, const Apply& apply);
   void act(std::uint32_t server, const Reset& reset);
   void act(std::uint32_t server, const Answer& answer);
+  void act(std::uint32_t server, const Preview& preview);
+  void send_rows(std::uint32_t server, const Pull& pull, const std::set<std::uint64_t>& wanted, Rows rows);
   void act(std::uint32_t server, const Send& send);
   void keep_up(std::uint32_t server, std::uint64_t incarnation);
   void begin_copy(std::uint32_t server);
@@ -214,6 +219,7 @@ void Simulation::stop_server(std::uint32_t index, bool loses_host) {
   trace(fmt::format("server {} {}", index, loses_host ? "loses its host" : "is killed"));
   server.machine.reset();
   server.copy.reset();
+  server.changed.clear();
   Disk& disk = server.disk;
   if (loses_host) disk.last().resize(disk.synced + draw_.below(disk.last().size() - disk.synced + 1));
   at(1 + draw_.below(150), [this, index] { start_server(index); });
@@ -243,6 +249,9 @@ void Simulation::act(std::uint32_t server, const Apply& apply) {
   RowTable& rows = servers_[server].rows;
   trace(fmt::format("server {} applies step {}", server, apply.step));
   apply_to(rows, apply);
+  for (auto& [place, changed] : servers_[server].changed)
+    for (const Body& body : apply.bodies)
+      for (const auto& [row, value] : push_in(body)->contents) changed.insert(row);
   if (!rows.fault().empty()) broke(fmt::format("once: server {}: {}", server, rows.fault()));
 }
 
@@ -257,14 +266,30 @@ void Simulation::act(std::uint32_t index, const Answer& answer) {
   if (plan_.staleness && answer.applied != server.rows.applied())
     broke(fmt::format("truth: server {} says {} steps are applied, {} are", index, answer.applied,
                       server.rows.applied()));
+  const auto& wanted = *static_cast<const std::set<std::uint64_t>*>(answer.pull.body.get());
+  if (!answer.since) return send_rows(index, answer.pull, wanted, {.applied = answer.applied});
+  const std::set<std::uint64_t>& changed = server.changed.at({answer.pull.worker, answer.pull.serial});
+  std::set<std::uint64_t> both;
+  std::ranges::set_intersection(wanted, changed, std::inserter(both, both.end()));
+  ++result_.changes;
+  send_rows(index, answer.pull, both,
+            {.kind = Rows::Kind::changed, .applied = answer.applied, .since = *answer.since});
+}
+
+void Simulation::act(std::uint32_t server, const Preview& preview) {
+  servers_[server].changed[{preview.pull.worker, preview.pull.serial}].clear();
+  send_rows(server, preview.pull, *static_cast<const std::set<std::uint64_t>*>(preview.pull.body.get()),
+            {.kind = Rows::Kind::early, .applied = preview.applied});
+}
+
+void Simulation::send_rows(std::uint32_t server, const Pull& pull, const std::set<std::uint64_t>& wanted,
+                           Rows rows) {
   auto values = std::make_shared<RowsBody>();
-  for (const std::uint64_t row : *static_cast<const std::set<std::uint64_t>*>(answer.pull.body.get()))
-    values->values[row] = server.rows.value(row);
-  send(index, answer.pull.worker,
-       Rows{.generation = answer.pull.generation,
-            .step = answer.pull.step,
-            .applied = answer.applied,
-            .body = values});
+  for (const std::uint64_t row : wanted) values->values[row] = servers_[server].rows.value(row);
+  rows.generation = pull.generation;
+  rows.serial = pull.serial;
+  rows.body = values;
+  send(server, pull.worker, rows);
 }
 
 void Simulation::act(std::uint32_t server, const Send& message) {
@@ -366,7 +391,9 @@ void Simulation::ask(std::uint32_t index, std::uint64_t step) {
   for (const std::uint64_t row : script_.rows(index, step)) asked[script_.owner(row)].insert(row);
   std::vector<Body> bodies;
   for (auto& rows : asked) bodies.push_back(std::make_shared<std::set<std::uint64_t>>(std::move(rows)));
-  send(index, worker.machine->pull(step, std::move(bodies)));
+  const bool is_ahead = step > worker.position();
+  send(index, is_ahead ? worker.machine->pull_ahead(step, std::move(bodies))
+                       : worker.machine->pull(step, std::move(bodies)));
 }
 
 void Simulation::use(std::uint32_t index, const std::vector<Rows>& all) {
@@ -378,7 +405,10 @@ void Simulation::use(std::uint32_t index, const std::vector<Rows>& all) {
       broke(fmt::format("staleness: step {} of worker {} got rows of step {}", step, index, rows.applied));
     if (plan_.staleness == Staleness(0) && rows.applied != step)
       broke(fmt::format("synchronous: step {} of worker {} got rows of step {}", step, index, rows.applied));
-    for (const auto& value : static_cast<const RowsBody*>(rows.body.get())->values) values.insert(value);
+    if (rows.early != nullptr)
+      for (const auto& value : static_cast<const RowsBody*>(rows.early.get())->values) values.insert(value);
+    for (const auto& [row, value] : static_cast<const RowsBody*>(rows.body.get())->values)
+      values[row] = value;
   }
   const Contents contents = script_.contents(index, step, worker.states.back(), values);
   worker.pushed.resize(step);

@@ -44,6 +44,7 @@ struct RunResult {
   std::uint64_t bases = 0;       // that servers began to stand on
   std::uint64_t resets = 0;      // of a server's rows
   std::uint64_t sent_again = 0;  // pushes that a server had already
+  std::uint64_t changes = 0;     // answers to pulls whose rows were sent early
   std::uint64_t gave_up = 0;     // generations that ended since a push was nowhere
   std::vector<std::string> trace = {};
 };

@@ -31,6 +31,14 @@ TEST(Fingerprint, NamesKeyBothValuesAndWhoIsOdd) {
               ElementsAre("script is 'b' at rank 1, 'a' at ranks 0, 2-3"));
 }
 
+TEST(Fingerprint, ComparesServersWithWorkersButForVariablesOfTheEnvironment) {
+  const Traits worker{{"OMP_NUM_THREADS", "4"}, {"script", "a"}}, server{{"script", "b"}};
+  const std::vector<FingerprintSource> sources{{.rank = 0, .traits = &worker},
+                                               {.rank = 1, .traits = &worker},
+                                               {.name = "server 0", .is_server = true, .traits = &server}};
+  EXPECT_THAT(trait_differences(sources), ElementsAre("script is 'b' at server 0, 'a' at ranks 0-1"));
+}
+
 TEST(Fingerprint, NamesAVariableThatIsNotSetSomewhere) {
   EXPECT_THAT(differences({{}, {{"OMP_NUM_THREADS", "4"}}, {{"OMP_NUM_THREADS", "4"}}}),
               ElementsAre("OMP_NUM_THREADS is not set at rank 0, '4' at ranks 1-2"));

@@ -123,6 +123,46 @@ TEST_F(SchedulerWatch, SaysWhoGivesNoHeartbeatEither) {
   EXPECT_THAT(told[0], Mentions("rank 3", "computing", "step 21", "for 10"));
 }
 
+TEST_F(SchedulerWatch, NamesParameterServersOnWhichWorkersWait) {
+  SchedulerMachine with_server{{.worker_num = 2,
+                                .server_num = 1,
+                                .topo_timeout = 60s,
+                                .node_timeout = 60s,
+                                .job_id = job_id,
+                                .epoch = epoch,
+                                .pid = 1,
+                                .process_space = "here"},
+                               clock.now()};
+  for (PeerId peer = 1; peer <= 3; ++peer) {
+    message::Register request{
+        {.node_id = peer < 3 ? std::to_string(peer - 1) : "server", .address = "10.0.0.7"}, 2, 1};
+    if (peer == 3) request.member.role = Role::server;
+    with_server.step(scheduler_event::Received{peer, {0, 0, request}}, clock.now());
+  }
+  std::vector<std::string> told;
+  const auto beat = [&](bool is_stuck) {
+    clock.advance(400ms);
+    const std::uint32_t waiting = is_stuck ? 1 : 0;
+    const Activity said[] = {{.phase = WorkPhase::computing, .awaited = {.first = 0, .count = waiting}},
+                             at(is_stuck ? WorkPhase::script : WorkPhase::computing),
+                             {.phase = WorkPhase::serving,
+                              .awaited = {.first = 1, .count = 1},
+                              .serving = {.rows = 7, .waiting = waiting}}};
+    for (PeerId peer = 1; peer <= 3; ++peer)
+      with_server.step(
+          scheduler_event::Received{peer, {job_id, epoch, message::Beat{step, {}, said[peer - 1]}}},
+          clock.now());
+    for (const auto& text :
+         sent_to<message::Stuck>(1, with_server.step(scheduler_event::Tick{}, clock.now())))
+      told.push_back(text.text);
+  };
+  for (step = 1; step < 20; ++step) beat(false);
+  for (int i = 0; i < 100 && told.empty(); ++i) beat(true);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(told[0], Mentions("rank 1: in the script", "rank 0: waiting for parameter server 0",
+                                "server 0: serving 7 rows", "1 worker waits for rank 1"));
+}
+
 TEST_F(SchedulerWatch, NamesWhoIsBehindAmongThoseThatWait) {
   form();
   step = 1;

@@ -116,9 +116,12 @@ std::vector<Message> one_of_each() {
       {7, 1, message::EpochLost{failure}},
       {7, 1, message::Rejoin{{40124, "muster-8899aabbccddeeff"}, {2, 17}}},
       {7, 1, message::LinkLost{"the connection to worker 3 broke"}},
-      {7, 1, message::Beat{41, {}, {WorkPhase::reading_data, CallKind::all_reduce, 18, 40, 2}}},
+      {7, 1, message::Beat{41, {}, {WorkPhase::reading_data, CallKind::all_reduce, 18, 40, 2, {1, 3}}}},
       {7, 1, message::Beat{.step = 41, .stats = stats()}},
       {7, 1, message::Beat{.stats = ProcessStats{.loss = std::nan(""), .learning_rate = 0.1}}},
+      {7, 1,
+       message::Beat{
+           no_step, {}, {.phase = WorkPhase::serving, .awaited = {2, 1}, .serving = {40, 5120, 7, 3}}}},
       {7, 1, message::Stuck{"rank 2: in data loading at step 41"}},
       {0, 0, message::StatusRequest{}},
       {7, 1, status()},

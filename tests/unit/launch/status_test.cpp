@@ -76,6 +76,43 @@ TEST(Status, HasTheNumbersOfProcessesThatTellThem) {
   EXPECT_EQ(json["slow"][0]["cause"], "reading_data");
 }
 
+// Two workers, and a server on which one of them waits for the other.
+JobStatus job_with_server() {
+  JobStatus made = job();
+  made.status.worker_num = 2;
+  made.status.server_num = 2;
+  made.status.nodes[0].activity = {.phase = WorkPhase::computing, .awaited = {.first = 0, .count = 2}};
+  made.status.nodes.push_back(
+      {.role = Role::server,
+       .node_id = "s0",
+       .address = "10.0.0.9",
+       .pid = 6,
+       .has_rank = true,
+       .is_connected = true,
+       .activity = {.phase = WorkPhase::serving,
+                    .awaited = {.first = 1, .count = 1},
+                    .serving = {.rows = 40'000, .size_bytes = 13'000'000, .updates = 41, .waiting = 1}}});
+  return made;
+}
+
+TEST(Status, SaysWhatParameterServersHaveAndWhoWaitsOnThem) {
+  const std::string text = status_text(job_with_server());
+  EXPECT_THAT(text, HasSubstr("waiting for parameter server 0 and 1 more"));
+  EXPECT_THAT(text, HasSubstr("serving 40000 rows, 12.4 MiB; 1 worker waits for rank 1"));
+  EXPECT_THAT(text, HasSubstr("absent: 1 server\n"));
+  EXPECT_THAT(status_line(job_with_server()), HasSubstr("2 of 2 workers, 1 of 2 servers, step 41"));
+  const auto json = nlohmann::json::parse(status_json(job_with_server()));
+  EXPECT_EQ(json["nodes"][0]["awaited"], 0);
+  EXPECT_EQ(json["nodes"][1]["awaited"], nullptr);
+  EXPECT_EQ(json["nodes"][2]["awaited"], 1);
+  const auto& serving = json["nodes"][2]["serving"];
+  EXPECT_EQ(serving["rows"], 40'000);
+  EXPECT_EQ(serving["size_bytes"], 13'000'000);
+  EXPECT_EQ(serving["updates"], 41);
+  EXPECT_EQ(serving["waiting_workers"], 1);
+  EXPECT_EQ(json["nodes"][0]["serving"], nullptr);
+}
+
 TEST(Status, IsOneLineForALogThatIsFollowed) {
   EXPECT_EQ(status_line(job()), "running, 2 of 3 workers, step 41 (epoch 3), worker 1 not connected");
   JobStatus forming = job();

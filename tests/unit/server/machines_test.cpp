@@ -24,7 +24,11 @@ Push push(std::uint32_t worker, std::uint64_t step, std::uint64_t generation = 1
   return {.worker = worker, .generation = generation, .step = step, .body = body()};
 }
 Pull pull(std::uint32_t worker, std::uint64_t step, std::uint64_t generation = 1) {
-  return {.worker = worker, .generation = generation, .step = step, .body = body()};
+  return {.worker = worker,
+          .generation = generation,
+          .step = step,
+          .serial = static_cast<std::uint32_t>(step),
+          .body = body()};
 }
 
 template <class Kind>
@@ -64,6 +68,36 @@ TEST(ServerMachine, LetsAPullWaitForTheStepsThatItMustSee) {
   server.receive(push(0, 1));
   EXPECT_EQ(count<Answer>(server.receive(pull(0, 2))), 0U);
   EXPECT_EQ(count<Answer>(server.receive(push(1, 0))), 1U);
+}
+
+TEST(ServerMachine, SendsRowsEarlyAndThenWhatHasChanged) {
+  ServerMachine server = server_of(2, 0);
+  Pull ahead = pull(0, 1);
+  ahead.is_ahead = true;
+  ahead.serial = 7;
+  EXPECT_EQ(count<Preview>(server.receive(ahead)), 1U);
+  EXPECT_EQ(count<Preview>(server.receive(ahead)), 0U);  // it came twice
+  EXPECT_EQ(server.waiting().workers, 0U);               // nobody waits for it
+  server.receive(push(0, 0));
+  const Actions actions = server.receive(push(1, 0));
+  ASSERT_EQ(count<Answer>(actions), 1U);
+  EXPECT_EQ(std::get<Answer>(actions.back()).since, 0U);
+  server.receive(ahead);
+  server.receive(hello(0));  // it sends again what it lacks
+  EXPECT_EQ(server.waiting().workers, 0U);
+}
+
+TEST(ServerMachine, SaysWhoWaitsForWhom) {
+  ServerMachine server = server_of(3, 0);
+  server.receive(push(1, 0));
+  server.receive(pull(1, 1));
+  EXPECT_EQ(server.waiting().workers, 1U);
+  EXPECT_EQ(server.waiting().first_missing, 0U);
+  EXPECT_EQ(server.waiting().missing, 2U);
+  server.receive(push(0, 0));
+  EXPECT_EQ(server.waiting().first_missing, 2U);
+  server.receive(push(2, 0));
+  EXPECT_EQ(server.waiting().workers, 0U);
 }
 
 TEST(ServerMachine, NeverWaitsWithoutABound) {
@@ -124,8 +158,9 @@ TEST(ServerMachine, CarriesWhatItsRowsLack) {
 
 TEST(ServerMachine, LimitsThePullsThatWait) {
   ServerMachine server = server_of(2, 0);
-  for (std::uint64_t step = 1; step <= 8; ++step) EXPECT_EQ(refusal(server.receive(pull(0, step))), "");
-  EXPECT_THAT(refusal(server.receive(pull(0, 9))), Mentions("worker 0", "8 pulls"));
+  constexpr std::uint64_t most = 8192;
+  for (std::uint64_t step = 1; step <= most; ++step) ASSERT_EQ(refusal(server.receive(pull(0, step))), "");
+  EXPECT_THAT(refusal(server.receive(pull(0, most + 1))), Mentions("worker 0", "8192 pulls"));
 }
 
 TEST(ServerMachine, SaysThatItsLogContradictsItself) {

@@ -33,6 +33,7 @@ class RunningServer {
   }
 
   const net::Address& address() const { return address_; }
+  std::function<ParameterServer::State()> watch() const { return server_->watch(); }
 
  private:
   std::unique_ptr<net::Loop> loop_ = std::make_unique<net::Loop>();

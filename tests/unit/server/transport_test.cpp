@@ -54,16 +54,28 @@ std::vector<net::Address> addresses_of(const std::vector<RunningServer>& servers
   return addresses;
 }
 
+// How a worker comes by its rows, beside pulling them in their step.
+struct Ways {
+  std::size_t cached_rows = 0;
+  bool looks_ahead = false;
+};
+
 // A worker's script: looks rows up, and pushes a gradient that depends on them, for as many steps.
 class Worker {
  public:
-  Worker(std::uint32_t worker, std::vector<net::Address> servers, Duration timeout = 20s)
+  Worker(std::uint32_t worker, std::vector<net::Address> servers, Duration timeout = 20s, Ways ways = {},
+         Staleness staleness = 0)
       : worker_(worker),
-        client_({.worker = worker, .servers = std::move(servers), .job_id = 9, .timeout = timeout}) {}
+        ways_(ways),
+        client_({.worker = worker,
+                 .servers = std::move(servers),
+                 .job_id = 9,
+                 .staleness = staleness,
+                 .timeout = timeout}) {}
 
   ParameterClient& client() { return client_; }
   void begin(const TableSpec& spec, std::uint64_t generation = 1, std::uint64_t step = 0) {
-    ASSERT_TRUE(client_.add_table(spec));
+    ASSERT_TRUE(client_.add_table(spec, ways_.cached_rows));
     const Result<> begun = client_.begin(generation, step);
     ASSERT_TRUE(begun) << begun.error().message;
   }
@@ -75,6 +87,9 @@ class Worker {
       const ParameterClient::Lookup lookup{.ids = ids, .rows = rows};
       const Result<> pulled = client_.pull(step, std::span(&lookup, 1));
       ASSERT_TRUE(pulled) << pulled.error().message;
+      if (ways_.looks_ahead) {
+        ASSERT_TRUE(client_.pull_ahead(step + 1, 0, ids_of(step + 1)));
+      }
       for (std::size_t i = 0; i < rows.size(); ++i)
         rows[i] = 0.5F * rows[i] + 0.01F * static_cast<float>(i % 7) - 0.02F * static_cast<float>(worker_);
       before_push();
@@ -103,20 +118,23 @@ class Worker {
   }
 
   std::uint32_t worker_;
+  Ways ways_;
   ParameterClient client_;
 };
 
 // The rows after so many steps of `workers` workers.
 std::vector<float> trained(std::uint32_t workers, std::uint32_t servers, const TableSpec& spec,
-                           Staleness staleness = 0, std::uint64_t steps = 12) {
+                           Staleness staleness = 0, std::uint64_t steps = 12, Ways ways = {},
+                           ParameterClient::Counts* counts = nullptr) {
   const auto running = servers_of(servers, {.worker_num = workers, .staleness = staleness});
   std::vector<std::thread> threads;
   std::vector<float> rows;
   for (std::uint32_t i = 0; i < workers; ++i)
     threads.emplace_back([&, i] {
-      Worker worker(i, addresses_of(running));
+      Worker worker(i, addresses_of(running), 20s, ways, staleness);
       worker.begin(spec);
       worker.train(0, steps);
+      if (i == 0 && counts != nullptr) *counts = worker.client().counts();
       const Result<> flushed = worker.client().flush();
       EXPECT_TRUE(flushed) << flushed.error().message;
       if (i == 0) rows = worker.rows(steps);
@@ -182,6 +200,48 @@ TEST(ParameterServers, CorrectAdamByTheStepsOfItsOwnOptimizer) {
 TEST(ParameterServers, LetWorkersRunAheadByTheStaleness) {
   EXPECT_EQ(trained(2, 2, adam_table(), 2).size(), vocabulary * width);
   EXPECT_EQ(trained(2, 2, adam_table(), std::nullopt).size(), vocabulary * width);
+}
+
+TEST(ParameterServers, GiveTheSameBitsForRowsThatAreAskedForAhead) {
+  const Ways ways{.looks_ahead = true};
+  for (const Sharding sharding : {Sharding::ranges, Sharding::hash}) {
+    const std::vector<float> expected = trained(2, 1, adam_table(sharding));
+    for (const std::uint32_t servers : {1, 3}) {
+      ParameterClient::Counts counts;
+      EXPECT_EQ(trained(2, servers, adam_table(sharding), 0, 12, ways, &counts), expected);
+      // All rows but those of the first step.
+      EXPECT_GT(counts.from_ahead, counts.looked_up * 10 / 12);
+      EXPECT_LT(counts.from_ahead, counts.looked_up);
+    }
+  }
+}
+
+TEST(ParameterServers, GiveTheSameBitsWithACacheAndUseItAsLongAsTheStalenessAllows) {
+  const std::vector<float> expected = trained(2, 2, adam_table());
+  for (const std::size_t cached_rows : {3, 1000}) {
+    ParameterClient::Counts counts;
+    EXPECT_EQ(trained(2, 2, adam_table(), 0, 12, {.cached_rows = cached_rows}, &counts), expected);
+    EXPECT_EQ(counts.from_cache, 0U);
+    EXPECT_EQ(trained(2, 2, adam_table(), 0, 12, {.cached_rows = cached_rows, .looks_ahead = true}),
+              expected);
+    trained(2, 2, adam_table(), 2, 12, {.cached_rows = cached_rows}, &counts);
+    EXPECT_GT(counts.from_cache, 0U);
+    trained(2, 2, adam_table(), std::nullopt, 12, {.cached_rows = cached_rows}, &counts);
+    EXPECT_EQ(counts.from_cache, 0U);
+  }
+}
+
+TEST(ParameterServers, AreNotAskedAgainForCachedRowsOfOneStep) {
+  const auto running = servers_of(2, {.worker_num = 1});
+  Worker worker(0, addresses_of(running), 20s, {.cached_rows = vocabulary});
+  worker.begin(adam_table());
+  worker.train(0, 3);
+  const std::vector<float> rows = worker.rows(3);
+  const std::uint64_t before = worker.client().counts().from_cache;
+  EXPECT_EQ(worker.rows(3), rows);
+  EXPECT_EQ(worker.client().counts().from_cache, before + vocabulary);
+  worker.train(3, 4);
+  EXPECT_NE(worker.rows(4), rows);
 }
 
 TEST(ParameterServers, NameWhatIsWrongWithABatch) {
@@ -306,6 +366,65 @@ TEST(ParameterServers, HaveTheirRowsAgainWhenTheyWereKilled) {
   EXPECT_TRUE(worker.client().flush());
 }
 
+TEST(ParameterServers, GiveRowsThatWereAskedForAheadAlsoWhenTheyWereKilled) {
+  const std::vector<float> expected = trained(1, 1, adam_table());
+  const LogFolder folder;
+  ParameterServer::Options options = options_of({}, {.worker_num = 1});
+  options.log_path = folder.log();
+  auto server = std::make_unique<ServerProcess>(options);
+  Worker worker(0, {server->address()}, 20s, {.cached_rows = 20, .looks_ahead = true});
+  worker.begin(adam_table());
+  worker.train(0, 5);
+  server->kill();
+  start_again(server, options, worker);
+  worker.train(5, 9, [&] {  // between what is asked for ahead and its step
+    server->kill();
+    start_again(server, options, worker);
+  });
+  worker.train(9, 12);
+  EXPECT_EQ(worker.rows(12), expected);
+}
+
+TEST(ParameterServers, TellWhatTheyHaveAndWhoseGradientsTheyLack) {
+  const auto running = servers_of(1, {.worker_num = 2});
+  Worker first(0, addresses_of(running)), second(1, addresses_of(running));
+  first.begin(adam_table());
+  second.begin(adam_table());
+  first.train(0, 1);
+  std::thread waiting([&] { first.rows(1); });
+  ParameterServer::State state;
+  for (const auto told = running[0].watch(); state.waiting.workers == 0; state = told())
+    std::this_thread::yield();
+  EXPECT_EQ(state.updates, 0U);
+  EXPECT_EQ(state.waiting.missing, 1U);
+  EXPECT_EQ(state.waiting.first_missing, 1U);
+  second.train(0, 1);
+  waiting.join();
+  second.rows(1);
+  state = running[0].watch()();
+  EXPECT_EQ(state.updates, 1U);
+  EXPECT_EQ(state.waiting.workers, 0U);
+  EXPECT_GT(state.rows, batch / 2);
+  EXPECT_EQ(state.size_bytes, state.rows * row_size_bytes(adam_table()));
+}
+
+TEST(ParameterServers, TellOfTablesThatTheyHaveNoMemoryFor) {
+  ParameterServer::Options options = options_of({.server = 0, .servers = 1}, {.worker_num = 1});
+  options.memory_bytes = share_size_bytes(adam_table(), 1);
+  options.refuses_large_tables = true;
+  const RunningServer server(options);
+  Worker worker(0, {server.address()});
+  worker.begin(adam_table());
+  worker.train(0, 1);
+  TableSpec second = adam_table();
+  second.name = "other";
+  ASSERT_TRUE(worker.client().add_table(second));
+  const auto refused = worker.client().pull(1, {});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message,
+              Mentions("GiB on parameter server 0", "'other'", "50 rows of 36 bytes"));
+}
+
 TEST(ParameterServers, GetAgainWhatTheyLack) {
   const std::vector<float> expected = trained(1, 1, adam_table());
   const LogFolder folder;
@@ -375,6 +494,33 @@ TEST(ParameterServers, NameRowsThatAreDamaged) {
   EXPECT_THAT(reopened(), Mentions("pushes.base", "embedding", "damaged", "MUSTER_FRESH=1"));
   std::filesystem::resize_file(folder.log() + ".base", size - 20);
   EXPECT_THAT(reopened(), Mentions("pushes.base", "ends", "MUSTER_FRESH=1"));
+}
+
+TEST(ParameterServers, NameALogOfAnotherVersion) {
+  const LogFolder folder;
+  ParameterServer::Options options = options_of({}, {.worker_num = 1});
+  options.log_path = folder.log();
+  {
+    const RunningServer server(options);
+    Worker worker(0, {server.address()});
+    worker.begin(adam_table());
+    worker.train(0, 2);
+    EXPECT_TRUE(worker.client().flush());
+  }
+  std::fstream file(folder.log() + ".0", std::ios::in | std::ios::out | std::ios::binary);
+  net::FrameHeaderBytes bytes;
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  net::FrameHeader header = net::decode_header(bytes, 1 << 20).value();
+  EXPECT_EQ(header.flags, 2U << 8);
+  header.flags = 1U << 8;
+  bytes = net::encode_header(header);
+  file.seekp(0)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()))
+      .flush();
+  net::Loop loop;
+  const auto server = ParameterServer::open(loop, options);
+  ASSERT_FALSE(server);
+  EXPECT_THAT(server.error().message, Mentions("pushes.0", "older version", "MUSTER_FRESH=1"));
 }
 
 TEST(ParameterServers, GoBackWithTheirWorkers) {
