@@ -1,5 +1,7 @@
 #include "muster/train/train_step.h"
 
+#include <utility>
+
 #include "muster/train/run_context.h"
 #include "muster/train/updates.h"
 
@@ -12,14 +14,21 @@ TrainStep::Forward loss_of(nn::Cell& network, nn::Cell& loss_fn) {
   };
 }
 
+std::vector<graph::ParameterPtr> updated_by(const std::vector<nn::Optimizer*>& optimizers) {
+  std::vector<graph::ParameterPtr> all;
+  for (const nn::Optimizer* optimizer : optimizers)
+    all.insert(all.end(), optimizer->updated_parameters().begin(), optimizer->updated_parameters().end());
+  return all;
+}
+
 }  // namespace
 
-TrainStep::TrainStep(const Forward& forward, nn::Optimizer& optimizer)
-    : optimizer_(optimizer),
+TrainStep::TrainStep(const Forward& forward, std::vector<nn::Optimizer*> optimizers)
+    : optimizers_(std::move(optimizers)),
       loss_and_gradients_(graph::value_and_grad(
           "train step", [forward](std::span<const nn::Value> batch) -> nn::Values { return forward(batch); },
-          {.parameters = optimizer.updated_parameters()})),
-      reducer_(optimizer.updated_parameters(), true) {
+          {.parameters = updated_by(optimizers_)})),
+      reducer_(updated_by(optimizers_), true) {
   require_init("TrainStep").value();
 }
 
@@ -30,7 +39,12 @@ Tensor TrainStep::operator()(std::span<const Tensor> batch) {
   const graph::RunContext context = run_context().value();
   const auto outputs = loss_and_gradients_->call(batch, {}, context).value();
   const auto gradients = reducer_.reduce(std::span(outputs).subspan(1)).value();
-  optimizer_.call(nn::Values(gradients.begin(), gradients.end()), context);
+  auto next = gradients.begin();
+  for (nn::Optimizer* const optimizer : optimizers_) {
+    const auto end = next + static_cast<std::ptrdiff_t>(optimizer->updated_parameters().size());
+    optimizer->call(nn::Values(next, end), context);
+    next = end;
+  }
   return outputs.front();
 }
 

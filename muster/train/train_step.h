@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "muster/graph/graph.h"
 #include "muster/nn/nn.h"
@@ -18,13 +19,16 @@ namespace muster::train {
 //     const Tensor loss = step(batch);
 //
 // Every worker makes the same steps. The first one fails where workers hold different parameters. Errors are
-// thrown as Exceptions. Network, loss function and optimizer are borrowed. Main thread only.
+// thrown as Exceptions. Network, loss function and optimizers are borrowed. Main thread only.
 class TrainStep {
  public:
   // Gives the loss of a batch.
   using Forward = std::function<nn::Value(std::span<const nn::Value>)>;
 
-  TrainStep(const Forward& forward, nn::Optimizer& optimizer);
+  TrainStep(const Forward& forward, nn::Optimizer& optimizer)
+      : TrainStep(forward, std::vector<nn::Optimizer*>{&optimizer}) {}
+  // Several optimizers, which update one after the other, each its own parameters.
+  TrainStep(const Forward& forward, std::vector<nn::Optimizer*> optimizers);
   // The loss is loss_fn(network(all but the last), the last): data and label.
   TrainStep(nn::Cell& network, nn::Cell& loss_fn, nn::Optimizer& optimizer);
 
@@ -32,7 +36,7 @@ class TrainStep {
   Tensor operator()(std::span<const Tensor> batch);
 
  private:
-  nn::Optimizer& optimizer_;
+  std::vector<nn::Optimizer*> optimizers_;
   std::shared_ptr<graph::Function> loss_and_gradients_;
   DistributedReducer reducer_;
 };

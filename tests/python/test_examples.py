@@ -82,14 +82,17 @@ CLICKS = ["--samples", "40000", "--fields", "4", "--vocabulary", "10", "--number
 
 
 @pytest.mark.parametrize("servers", [0, 2])
-def test_wide_and_deep_comes_near_the_best_that_can_be_had(tmp_path, servers):
+@pytest.mark.parametrize("program", [ROOT / "examples/wide_and_deep.py", BUILD / "examples/wide_and_deep"])
+def test_wide_and_deep_comes_near_the_best_that_can_be_had(tmp_path, servers, program):
+    if not program.exists():
+        pytest.skip("built without the examples")
     muster = BUILD / "apps/muster/muster"
     subprocess.run([muster, "data", "synthetic-clicks", tmp_path / "clicks", *CLICKS], check=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
     environment |= {"PYTHONPATH": str(PACKAGES), "PATH": SEARCH_PATH, "EPOCHS": "6", "BATCH": "256"}
-    command = [sys.executable, ROOT / "examples/wide_and_deep.py"]
+    command = [sys.executable, program] if program.suffix else [program]
     if servers:
-        command = [muster, "run", "-n", "2", "--servers", str(servers), command[-1]]
+        command = [muster, "run", "-n", "2", "--servers", str(servers), program]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240, check=False
     )
