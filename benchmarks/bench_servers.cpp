@@ -31,6 +31,7 @@ struct Options {
   std::string rule = "Adam";
   std::string log_folder;
   std::uint64_t log_limit_mib = 64;
+  std::uint64_t compute_ms = 0;
   bool restarts = false;
   bool any_id = false;
   bool low = false;
@@ -145,6 +146,35 @@ class Bench {
     tell(fmt::format("push, {}", options_.rule), pushes);
   }
 
+  // Steps that compute for a while between pull and push, without and with rows that are asked for ahead.
+  void measure_steps() {
+    const RandomStream random(7, 8);
+    const auto ids_of = [&](std::uint64_t step) {
+      std::vector<std::uint64_t> ids(options_.batch);
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        ids[i] = random.below(step * ids.size() + i, options_.rows);
+      return ids;
+    };
+    for (const bool looks_ahead : {false, true}) {
+      std::vector<double> times;
+      for (std::uint64_t round = 0; round < options_.rounds; ++round) {
+        const auto ids = ids_of(step_), next = ids_of(step_ + 1);
+        const TimePoint begin = real_clock().now();
+        const ParameterClient::Lookup lookup{.ids = ids, .rows = values_};
+        client_.pull(step_, std::span(&lookup, 1)).value();
+        if (looks_ahead) client_.pull_ahead(step_ + 1, 0, next).value();
+        const TimePoint end = real_clock().now() + std::chrono::milliseconds(options_.compute_ms);
+        while (real_clock().now() < end) {
+        }
+        push(ids);
+        times.push_back(1e3 * seconds(begin));
+      }
+      std::sort(times.begin(), times.end());
+      fmt::print("a step that computes for {} ms{}: {:.1f} ms (median)\n", options_.compute_ms,
+                 looks_ahead ? ", its rows asked for ahead" : "", times[times.size() / 2]);
+    }
+  }
+
   // Small pulls, one after the other, while the rows are written down: the longest one.
   void measure_while_writing() {
     client_.flush().value();
@@ -206,6 +236,7 @@ int main(int count, char** arguments) {
                  "the servers keep their logs there; none: they keep none");
   app.add_option("--log-limit", options.log_limit_mib, "MiB of the log from which rows are written down")
       ->capture_default_str();
+  app.add_option("--compute-ms", options.compute_ms, "also steps that compute for so long");
   app.add_flag("--restart", options.restarts,
                "the longest pull beside writing, then how long servers take to have their rows again");
   app.add_flag("--any-id", options.any_id, "a table without vocabulary");
@@ -230,6 +261,7 @@ int main(int count, char** arguments) {
     bench.check();
     bench.fill();
     bench.measure();
+    if (options.compute_ms > 0) bench.measure_steps();
     if (options.restarts) bench.measure_while_writing();
   }
   if (options.restarts) {
