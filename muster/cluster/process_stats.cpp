@@ -45,7 +45,8 @@ ProcessCounters ProcessCounters::since(const ProcessCounters& before) const {
                        .cpu_us = rise(before.cpu_us, cpu_us),
                        .waiting_us = rise(before.waiting_us, waiting_us),
                        .core_wait_us = rise(before.core_wait_us, core_wait_us)};
-  for (std::size_t i = 0; i < work_phase_count; ++i) made.own_us.at(i) = rise(before.own_us.at(i), own_us.at(i));
+  for (std::size_t i = 0; i < work_phase_count; ++i)
+    made.own_us.at(i) = rise(before.own_us.at(i), own_us.at(i));
   return made;
 }
 

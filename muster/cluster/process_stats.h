@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,11 +22,12 @@ inline constexpr std::size_t work_phase_count = std::size(work_phases);
 
 // Counted since the process began; they only rise.
 struct ProcessCounters {
-  std::uint64_t samples = 0;                        // that went through its steps
-  std::uint64_t cpu_us = 0;                         // of all its threads
-  std::array<std::uint64_t, work_phase_count> own_us{};  // of the main thread, by WorkPhase, without `waiting_us`
-  std::uint64_t waiting_us = 0;                     // of the main thread, in calls with other processes
-  std::uint64_t core_wait_us = 0;                   // of the main thread, ready to run but without a core
+  std::uint64_t samples = 0;  // that went through its steps
+  std::uint64_t cpu_us = 0;   // of all its threads
+  std::array<std::uint64_t, work_phase_count>
+      own_us{};                    // of the main thread, by WorkPhase, without `waiting_us`
+  std::uint64_t waiting_us = 0;    // of the main thread, in calls with other processes
+  std::uint64_t core_wait_us = 0;  // of the main thread, ready to run but without a core
 
   // What came to them since `before`.
   ProcessCounters since(const ProcessCounters& before) const;

@@ -134,7 +134,7 @@ class ParameterClient::Implementation {
   RowsAtHand at_hand_;
   std::pair<std::uint32_t, std::uint32_t> told_ = {};  // the first server that is awaited, and how many are
 
-  // Rows that were asked for ahead come while nobody calls.
+  // Rows that were asked for ahead come while no call waits.
   std::mutex mutex_;
   std::atomic<int> callers_ = 0;
   std::condition_variable turned_;

@@ -287,7 +287,7 @@ Result<> ParameterServer::Implementation::act(const Answer& answer) {
 }
 
 Result<> ParameterServer::Implementation::act(const Preview& preview) {
-  // The machine's bodies are const: this one was made here, and nobody else has it.
+  // The machine's bodies are const: this one was made here, and no other holds it.
   const auto wanted =
       std::const_pointer_cast<WantedRows>(std::static_pointer_cast<const WantedRows>(preview.pull.body));
   wanted->changed.clear();

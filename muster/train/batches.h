@@ -54,7 +54,7 @@ class Batches {
   // The next item, which stays the next one.
   Result<data::Item> peek();
   // The same within the pass, and only where this process reads alone: null where nothing of it follows, or
-  // nobody can look.
+  // no caller can look.
   Result<const data::Item*> look_ahead();
   // After peek(): another one is to be the reader, of the same pass. Nothing where it is the reader already.
   void pass_on(std::uint32_t reader);

@@ -48,7 +48,7 @@ struct MainActivity {
   std::atomic<std::uint64_t> finished{0};
   std::atomic<std::uint64_t> train_epoch{0};
   std::atomic<cluster::Awaited> awaited{};  // parameter servers
-  StateClock clock;  // runs in a job
+  StateClock clock;                         // runs in a job
 };
 
 // Numbers of the training that runs, which travel with the heartbeat: training_numbers.h.

@@ -2,11 +2,11 @@
 "use strict";
 
 const $ = (id) => document.getElementById(id);
-const SHARES = ["waiting", "starting", "script", "reading_data", "computing", "saving", "evaluating"];
-const SHARE_ORDER = ["computing", "reading_data", "saving", "evaluating", "script", "starting", "waiting"];
+const SHARES = ["waiting", "starting", "script", "reading_data", "computing", "saving", "evaluating", "serving"];
+const SHARE_ORDER = ["computing", "reading_data", "saving", "evaluating", "serving", "script", "starting", "waiting"];
 const SHARE_TEXT = {
   computing: "computing", reading_data: "reading data", saving: "saving", evaluating: "evaluating",
-  script: "its script", starting: "starting", waiting: "waiting for others",
+  serving: "serving rows", script: "its script", starting: "starting", waiting: "waiting for others",
 };
 const EVENT_KINDS = {
   formed: "good", back: "good", not_slow: "good", left: "plain", saved: "plain", evaluated: "plain",
