@@ -22,7 +22,7 @@ constexpr auto saving = static_cast<std::size_t>(WorkPhase::saving);
 // Steps that all make together: each takes as long as that of the slowest, and the others wait.
 class SlowWatchTest : public ::testing::Test {
  protected:
-  using Own = std::array<std::uint64_t, work_phases>;  // of one step
+  using Own = std::array<std::uint64_t, work_phase_count>;  // of one step
 
   SlowWatchTest() {
     for (Own& own : usual) own[computing] = 80'000, own[reading] = 10'000;
@@ -37,7 +37,7 @@ class SlowWatchTest : public ::testing::Test {
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         Own own = usual[rank];
         if (change) change(rank, own);
-        for (std::size_t phase = 0; phase < work_phases; ++phase) {
+        for (std::size_t phase = 0; phase < work_phase_count; ++phase) {
           stats[rank].counters.own_us[phase] += own[phase];
           whole[rank] += own[phase];
         }
