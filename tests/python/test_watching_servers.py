@@ -74,10 +74,9 @@ def told(started, *words):
     return done.stdout
 
 
-def test_status_metrics_doctor_and_a_stuck_job_name_the_server_and_who_holds_it_up(tmp_path):
+def test_status_metrics_and_doctor_name_the_server_and_who_holds_it_up(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    variables = {"PIPE": str(tmp_path / "pipe"), "MUSTER_STUCK_LIMIT": "1"}
-    with job(variables=variables) as started:
+    with job(variables={"PIPE": str(tmp_path / "pipe")}) as started:
         started.workers[1].wait_for_line("blocked")
         deadline = time.monotonic() + PATIENCE
         while True:  # until the heartbeats have told of it
@@ -95,9 +94,6 @@ def test_status_metrics_doctor_and_a_stuck_job_name_the_server_and_who_holds_it_
         assert re.search(r'muster_server_rows\{rank="0",host="[^"]+"\} 8\n', numbers)
         assert re.search(r'muster_server_waiting_workers\{rank="0",host="[^"]+"\} 1\n', numbers)
         assert "2 of 2 workers and 1 of 1 servers are here" in told(started, "doctor")
-        started.workers[0].wait_for_line(
-            r"rank 1: in the script.*rank 0: waiting for parameter server 0.*server 0: serving 8 rows"
-        )
         (tmp_path / "pipe").write_text("go on")
         for process in [*started.everybody(), *started.servers]:
             assert process.wait() == 0, process.output()
