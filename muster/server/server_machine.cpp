@@ -101,7 +101,7 @@ ServerMachine::Waiting ServerMachine::waiting() const {
   std::optional<std::uint32_t> last;
   for (const auto& [place, waiting] : waiting_)  // by worker
     if (!waiting.pull.is_ahead && std::exchange(last, place.first) != place.first) ++found.workers;
-  for (std::uint32_t worker = 0; worker < config_.worker_num; ++worker)
+  for (std::uint32_t worker = 0; found.workers > 0 && worker < config_.worker_num; ++worker)
     if (next_[worker] <= applied_ && found.missing++ == 0) found.first_missing = worker;
   return found;
 }

@@ -280,8 +280,10 @@ def test_cached_rows_are_not_asked_for_again_while_they_may_be_seen():
     output = ended(2, TABLE=table, TOLD=looks_again, variables={"MUSTER_LOG": "info"})
     assert told(output) == "[True, True, True]"
     assert rows_counted(output)[2] >= 90
-    stale = ended(2, TABLE=table, STALENESS="2", STEPS="8", variables={"MUSTER_LOG": "info"})
-    assert rows_counted(stale)[2] > 0
+    with job(2, TABLE=table, STALENESS="2", STEPS="8", variables={"MUSTER_LOG": "info"}) as started:
+        outputs = [worker.output() for worker in started.workers]
+        assert [worker.wait() for worker in started.workers] == [0, 0], outputs
+    assert all(rows_counted(output)[2] > 0 for output in outputs)
 
 
 def test_a_table_that_grows_takes_numbers_beyond_its_vocabulary():

@@ -76,7 +76,8 @@ def told(started, *words):
 
 def test_status_metrics_and_doctor_name_the_server_and_who_holds_it_up(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with job(variables={"PIPE": str(tmp_path / "pipe")}) as started:
+    everything = "net.set_param_ps()"  # or worker 0 would wait in an all_reduce
+    with job(variables={"PIPE": str(tmp_path / "pipe")}, MARKED=everything) as started:
         started.workers[1].wait_for_line("blocked")
         deadline = time.monotonic() + PATIENCE
         while True:  # until the heartbeats have told of it
@@ -85,13 +86,14 @@ def test_status_metrics_and_doctor_name_the_server_and_who_holds_it_up(tmp_path)
             if server["serving"] and server["serving"]["waiting_workers"]:
                 break
             assert time.monotonic() < deadline, nodes
-        assert server["serving"] == {"rows": 8, "size_bytes": 8 * 4 * 12, "updates": 3, "waiting_workers": 1}
+        rows = {"rows": 8 + 2, "size_bytes": (8 * 4 + 4 + 1) * 12}
+        assert server["serving"] == {**rows, "updates": 3, "waiting_workers": 1}
         assert server["awaited"] == 1
         assert "waiting for parameter server 0" in [node["doing"] for node in nodes]
         text = told(started, "status")
-        assert "serving 8 rows, 0.0 MiB; 1 worker waits for rank 1" in text
+        assert "serving 10 rows, 0.0 MiB; 1 worker waits for rank 1" in text
         numbers = told(started, "metrics")
-        assert re.search(r'muster_server_rows\{rank="0",host="[^"]+"\} 8\n', numbers)
+        assert re.search(r'muster_server_rows\{rank="0",host="[^"]+"\} 10\n', numbers)
         assert re.search(r'muster_server_waiting_workers\{rank="0",host="[^"]+"\} 1\n', numbers)
         assert "2 of 2 workers and 1 of 1 servers are here" in told(started, "doctor")
         (tmp_path / "pipe").write_text("go on")
