@@ -148,13 +148,14 @@ TEST_F(SchedulerWatch, NamesParameterServersOnWhichWorkersWait) {
                              {.phase = WorkPhase::serving,
                               .awaited = {.first = 1, .count = 1},
                               .serving = {.rows = 7, .waiting = waiting}}};
+    const auto hear = [&](const SchedulerActions& actions) {
+      for (const auto& text : sent_to<message::Stuck>(1, actions)) told.push_back(text.text);
+    };
     for (PeerId peer = 1; peer <= 3; ++peer)
-      with_server.step(
+      hear(with_server.step(
           scheduler_event::Received{peer, {job_id, epoch, message::Beat{step, {}, said[peer - 1]}}},
-          clock.now());
-    for (const auto& text :
-         sent_to<message::Stuck>(1, with_server.step(scheduler_event::Tick{}, clock.now())))
-      told.push_back(text.text);
+          clock.now()));
+    hear(with_server.step(scheduler_event::Tick{}, clock.now()));
   };
   for (step = 1; step < 20; ++step) beat(false);
   for (int i = 0; i < 100 && told.empty(); ++i) beat(true);
