@@ -1,6 +1,7 @@
 #include "muster/train/activity_scope.h"
 
 #include <atomic>
+#include <thread>
 
 #include "muster/train/process.h"
 #include "muster/train/profile_recorder.h"
@@ -13,6 +14,10 @@ std::size_t clock_state(cluster::WorkPhase phase) {
   return first_phase_state + static_cast<std::size_t>(phase);
 }
 
+bool is_main_thread() {
+  return process().activity.thread.load(std::memory_order_relaxed) == std::this_thread::get_id();
+}
+
 }  // namespace
 
 ActivityScope::ActivityScope(cluster::WorkPhase phase)
@@ -22,6 +27,7 @@ ActivityScope::ActivityScope(cluster::WorkPhase phase)
 ActivityScope::~ActivityScope() { set_activity(before_); }
 
 void set_activity(cluster::WorkPhase phase) {
+  if (!is_main_thread()) return;
   if (ProfileRecorder* const profile = process().profile.active.load(std::memory_order_relaxed))
     profile->enter(phase);
   process().activity.phase.store(phase, std::memory_order_relaxed);
@@ -32,7 +38,12 @@ void note_train_epoch(std::int64_t epoch) {
   process().activity.train_epoch.store(static_cast<std::uint64_t>(epoch), std::memory_order_relaxed);
 }
 
+void lead_activity() {
+  process().activity.thread.store(std::this_thread::get_id(), std::memory_order_relaxed);
+}
+
 void start_clock() {
+  lead_activity();
   MainActivity& now = process().activity;
   set_thread_clock(now.clock);
   set_activity(now.phase.load(std::memory_order_relaxed));

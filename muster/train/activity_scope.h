@@ -11,7 +11,8 @@ namespace muster::train {
 
 // From its construction to its destruction; then it is again what it was before. Two stores, and in a job two
 // readings of the clock.
-// Threads: the main thread. Another one that makes some does no harm but to what people read.
+// Threads: of any but the main thread it does nothing: one that reads data ahead may end after a scope within
+// which it began, and would set back what is no more.
 class ActivityScope {
  public:
   explicit ActivityScope(cluster::WorkPhase phase);
@@ -23,7 +24,7 @@ class ActivityScope {
   cluster::WorkPhase before_;
 };
 
-// What it does where nothing else is said.
+// What the main thread does where nothing else is said. Nothing on another thread.
 void set_activity(cluster::WorkPhase phase);
 // Something that is no step is done: a batch of an evaluation, a call of a cell, an item of a dataset.
 // A worker that notes this again and again is not stuck.
@@ -31,7 +32,9 @@ void note_finished();
 // The epoch of a training, from 1; 0: the training has ended.
 void note_train_epoch(std::int64_t epoch);
 
-// From now on a clock runs for the calling thread, which is the main one: MainActivity::clock.
+// From now on the calling thread is the main thread.
+void lead_activity();
+// The same, and from now on a clock runs for it: MainActivity::clock.
 void start_clock();
 // Its states from here on are the phases.
 inline constexpr std::size_t first_phase_state = StateClock::waiting + 1;

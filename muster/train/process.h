@@ -44,6 +44,8 @@ struct Choices {
 
 // What the main thread does: activity_scope.h. Any thread.
 struct MainActivity {
+  // The main thread: who asked for this struct first, then who opened the job or began a profile.
+  std::atomic<std::thread::id> thread{std::this_thread::get_id()};
   std::atomic<cluster::WorkPhase> phase{cluster::WorkPhase::starting};
   std::atomic<std::uint64_t> finished{0};
   std::atomic<std::uint64_t> train_epoch{0};

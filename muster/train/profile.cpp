@@ -17,6 +17,7 @@ Result<> start_profile() {
   if (state.active != nullptr)
     return fail(Code::invalid_argument, "a profile is recorded already: stop that one first");
   if (state.recorder == nullptr) state.recorder = new ProfileRecorder;
+  if (process().session == nullptr) lead_activity();
   state.recorder->start();
   state.active = state.recorder;
   return {};
