@@ -306,9 +306,13 @@ std::vector<Tensor> widening_inputs() {
           normal<T>({64, 32, 3, 3}, 4)};
 }
 
-TEST(FewChannels, PassIntoTheBlocksOfTheLibrary) {
-  const auto found = widening()->call(widening_inputs<float>(), {}, {});
+TEST(FewChannels, PassTheirBlocksOnAndAgreeWithDoubles) {
+  const auto function = widening();
+  const auto found = function->call(widening_inputs<float>(), {}, {});
   ASSERT_TRUE(found) << found.error().message;
+  // Images go from one of our kernels to the next in the order in which it made them.
+  EXPECT_THAT(plan_text(*function),
+              HasSubstr("\n  conv2d [batch blocked] -> Abcd16a\n  conv2d [batch blocked]"));
   const auto expected = widening()->call(widening_inputs<double>(), {}, {});
   ASSERT_TRUE(expected) << expected.error().message;
   for (std::int64_t i = 0; i < (*expected)[0].elements(); ++i)
