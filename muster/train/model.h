@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,9 +72,10 @@ struct TrainOptions {
   // the data, random numbers and the states of callbacks are those of that moment: the result is bit-equal to
   // that of a training that was never interrupted. In a job all workers go on from the newest that each has.
   std::string resume = {};
-  // Evaluated after every `valid_frequency`-th epoch.
+  // Evaluated after every `valid_frequency`-th epoch, or after `valid_epochs` alone, counted from 1.
   std::optional<data::Dataset> valid_dataset = {};
   std::int64_t valid_frequency = 1;
+  std::optional<std::set<std::int64_t>> valid_epochs = {};
   // Splits each batch into so many equal parts that go through the network one after the other, and updates
   // once: for a loss that is a mean over samples and a network without batch statistics the result is the
   // same but for rounding. The workers of a placed network work on different parts at the same time.

@@ -147,7 +147,9 @@ Result<> Model::Training::take(const TrainingPosition& position) {
 void Model::Training::take_back() { take_counters(before_); }
 
 std::int64_t Model::Training::commits_behind(std::int64_t epochs) const {
-  return shares_.is_together ? epochs / options_.valid_frequency : 0;
+  if (!shares_.is_together) return 0;
+  if (!options_.valid_epochs) return epochs / options_.valid_frequency;
+  return std::distance(options_.valid_epochs->begin(), options_.valid_epochs->upper_bound(epochs));
 }
 
 void Model::Training::take_counters(const Counters& counters) {

@@ -120,7 +120,8 @@ Result<> Model::Training::check_options() {
                     "an optimizer",
                     options_.micro_batches));
   if (model_.one_step_ != nullptr) model_.one_step_->set_micro_batches(options_.micro_batches);
-  if (options_.valid_frequency < 1)
+  if (options_.valid_frequency < 1 ||
+      (options_.valid_epochs && !options_.valid_epochs->empty() && *options_.valid_epochs->begin() < 1))
     return fail(Code::invalid_argument, "train: valid_frequency counts epochs from 1");
   return {};
 }
@@ -186,9 +187,19 @@ Result<> Model::Training::begin_epoch() {
   return call(&Callback::on_train_epoch_begin);
 }
 
+bool Model::Training::evaluates_after(std::int64_t epoch) const {
+  return options_.valid_epochs ? options_.valid_epochs->contains(epoch)
+                               : epoch % options_.valid_frequency == 0;
+}
+
+std::string Model::Training::evaluated_epochs() const {
+  if (options_.valid_epochs)
+    return fmt::format("after the epochs {}", fmt::join(*options_.valid_epochs, ", "));
+  return fmt::format("every {} epochs", options_.valid_frequency);
+}
+
 Result<> Model::Training::end_epoch() {
-  if (options_.valid_dataset && context_->cur_epoch_num % options_.valid_frequency == 0)
-    MUSTER_TRY_VOID(validate());
+  if (options_.valid_dataset && evaluates_after(context_->cur_epoch_num)) MUSTER_TRY_VOID(validate());
   if (step_is_aborted()) return {};
   return call(&Callback::on_train_epoch_end);
 }
@@ -269,8 +280,7 @@ Result<> Model::Training::agree_on_evaluations() {
   shares_ = {};
   if (model_.options_.evaluation != Evaluation::all_workers || !model_.trains_together()) return {};
   EvaluationFacts facts{.evaluates = options_.valid_dataset.has_value()};
-  if (facts.evaluates)
-    facts = evaluation_facts(*options_.valid_dataset, evaluated(), options_.valid_frequency);
+  if (facts.evaluates) facts = evaluation_facts(*options_.valid_dataset, evaluated(), evaluated_epochs());
   MUSTER_TRY_VOID(Session::current()->collectives().call_all([&](Communicator& workers) -> Result<> {
     MUSTER_TRY(shares_, agree_on_shares(facts, workers));
     return {};

@@ -36,6 +36,8 @@ class Model::Training final : public LoopHooks {
   Result<> count_steps();
   Result<> check_callbacks() const;
   Result<> agree_on_evaluations();
+  bool evaluates_after(std::int64_t epoch) const;
+  std::string evaluated_epochs() const;  // "every 2 epochs"
 
   // ---- Epochs and steps ----
   Result<> make(TrainingLoop::Event event);

@@ -24,27 +24,29 @@ using EvaluatingRanks = std::span<const EvaluationFacts>;
 // Facts as all ranks send them. Of what the text does not hold the hash tells the difference.
 struct FactsRow {
   std::uint64_t evaluates = 0;
-  std::int64_t frequency = 0;
+  std::uint64_t epochs_hash = 0;
   std::int64_t shards = 0, shard = 0;
   std::uint64_t is_mixed = 0;
   std::uint64_t metrics_hash = 0;
   char metrics[208] = {};
+  char epochs[64] = {};
 };
 
 FactsRow row_of(const EvaluationFacts& facts) {
   FactsRow row{.evaluates = facts.evaluates ? 1U : 0U,
-               .frequency = facts.frequency,
+               .epochs_hash = hash_text(facts.epochs),
                .shards = facts.shard.count,
                .shard = facts.shard.index,
                .is_mixed = facts.shard.is_mixed ? 1U : 0U,
                .metrics_hash = hash_text(facts.metrics)};
   facts.metrics.copy(row.metrics, sizeof(row.metrics) - 1);
+  facts.epochs.copy(row.epochs, sizeof(row.epochs) - 1);
   return row;
 }
 
 EvaluationFacts facts_of(const FactsRow& row) {
   return {.evaluates = row.evaluates != 0,
-          .frequency = row.frequency,
+          .epochs = row.epochs,
           .shard = {.count = row.shards, .index = row.shard, .is_mixed = row.is_mixed != 0},
           .metrics = row.metrics};
 }
@@ -72,11 +74,10 @@ Result<> check_evaluates_alike(EvaluatingRanks ranks) {
                   fmt::format("rank 0 evaluates one of {} shards but rank {} one of {}: give the validation "
                               "dataset of every rank the same num_shards, or of none",
                               first.shard.count, rank, other.shard.count));
-    if (other.frequency != first.frequency)
+    if (other.epochs != first.epochs)
       return fail(Code::invalid_argument,
-                  fmt::format("rank 0 evaluates every {} epochs but rank {} every {}: valid_frequency is the "
-                              "same on every rank",
-                              first.frequency, rank, other.frequency));
+                  fmt::format("rank 0 evaluates {} but rank {} {}: valid_frequency is the same on every rank",
+                              first.epochs, rank, other.epochs));
     if (other.metrics != first.metrics)
       return fail(Code::invalid_argument,
                   fmt::format("rank 0 counts other metrics ({}) than rank {} ({}): every rank must give its "
@@ -136,8 +137,8 @@ Result<checkpoint::Point> point_in(std::span<const std::byte> bytes) {
 // ---- Who counts -------------------------------------------------------------------------------------------
 
 EvaluationFacts evaluation_facts(const data::Dataset& dataset, const NamedMetrics& metrics,
-                                 std::int64_t frequency) {
-  EvaluationFacts facts{.frequency = frequency, .shard = dataset.shard()};
+                                 std::string epochs) {
+  EvaluationFacts facts{.epochs = std::move(epochs), .shard = dataset.shard()};
   for (const auto& [name, metric] : metrics)
     facts.metrics +=
         fmt::format("{}{}{}", facts.metrics.empty() ? "" : ", ", name, metric->merges() ? "" : " alone");
@@ -184,6 +185,7 @@ Result<EvaluationShares> agree_on_shares(const EvaluationFacts& mine, Communicat
   for (const FactsRow& row : rows) {
     ranks.push_back(facts_of(row));
     if (row.metrics_hash != rows.front().metrics_hash) ranks.back().metrics += " ...";
+    if (row.epochs_hash != rows.front().epochs_hash) ranks.back().epochs += " ...";
   }
   return evaluation_shares(ranks);
 }

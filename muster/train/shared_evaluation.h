@@ -17,12 +17,12 @@ namespace muster::train {
 // What a worker says of an evaluation.
 struct EvaluationFacts {
   bool evaluates = true;
-  std::int64_t frequency = 1;  // epochs between two
+  std::string epochs = {};  // after which: "every 2 epochs"
   data::Shard shard = {};
   std::string metrics = {};  // their names, and which of them merge
 };
 EvaluationFacts evaluation_facts(const data::Dataset& dataset, const NamedMetrics& metrics,
-                                 std::int64_t frequency = 1);
+                                 std::string epochs = {});
 
 struct EvaluationShares {
   bool is_together = false;  // all workers evaluate at the same time

@@ -145,3 +145,16 @@ def test_callbacks_find_the_metrics_of_an_evaluation_at_its_end(call):
     else:
         model.fit(1, data(), data(), callbacks=[seen])
     assert [values["score"] for values in seen.found] == [0.25, 0.25]
+
+
+@pytest.mark.parametrize(("when", "after"), [(2, [2, 4]), ([1, 4, 9], [1, 4]), ([], [])])
+def test_fit_evaluates_every_few_epochs_or_after_those_of_a_list(when, after):
+    found = []
+    note = train.LambdaCallback(on_eval_end=lambda run: found.append(run.cur_epoch_num))
+    made_model([0.5] * 5).fit(5, data(), data(), when, callbacks=[note])
+    assert found == after
+
+
+def test_epochs_of_evaluations_count_from_one():
+    with pytest.raises(ValueError, match="valid_frequency"):
+        made_model([0.5]).fit(2, data(), data(), [0, 1])

@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "muster/train/train.h"
@@ -156,8 +158,9 @@ void train_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset
 }
 
 void fit_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, nb::handle valid_dataset,
-               std::int64_t valid_frequency, nb::handle callbacks, bool dataset_sink_mode,
-               std::int64_t sink_size, std::int64_t initial_epoch, std::int64_t micro_batches,
+               const std::variant<std::int64_t, std::vector<std::int64_t>>& valid_frequency,
+               nb::handle callbacks, bool dataset_sink_mode, std::int64_t sink_size,
+               std::int64_t initial_epoch, std::int64_t micro_batches,
                const std::optional<std::string>& resume) {
   const HeldContext held;
   held.object.attr("train_dataset") = train_dataset;
@@ -168,8 +171,11 @@ void fit_model(PythonModel& self, std::int64_t epoch, nb::handle train_dataset, 
                               .sink_size = sink_size,
                               .initial_epoch = initial_epoch,
                               .resume = resume_from(resume),
-                              .valid_frequency = valid_frequency,
                               .micro_batches = micro_batches};
+  if (const auto* epochs = std::get_if<std::vector<std::int64_t>>(&valid_frequency))
+    options.valid_epochs.emplace(epochs->begin(), epochs->end());
+  else
+    options.valid_frequency = std::get<std::int64_t>(valid_frequency);
   if (!valid_dataset.is_none()) options.valid_dataset = batches_from(valid_dataset, "valid_dataset");
   run_training(self, std::move(options), callbacks, held);
 }
@@ -284,7 +290,9 @@ void bind_model(nb::module_& core) {
            nb::arg("callbacks") = nb::none(), nb::arg("dataset_sink_mode") = false, nb::arg("sink_size") = -1,
            nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
            nb::arg("resume") = nb::none(),
-           "Trains, and evaluates after every `valid_frequency` epochs; both datasets as in train(). "
+           "Trains, and evaluates after every `valid_frequency` epochs, or after the epochs of a list, "
+           "counted "
+           "from 1; both datasets as in train(). "
            "Callbacks find the metrics, and the loss as 'eval_loss', in eval_results of the run context; "
            "where none of them is a LossMonitor or a ProgressBar, worker 0 prints them. In a data-parallel "
            "job all workers evaluate together, and have the same values. `resume` as in train().")

@@ -298,6 +298,21 @@ TEST(Model, FitEvaluatesAfterEveryFewEpochs) {
   EXPECT_EQ(recorder->steps.back(), 20);
 }
 
+TEST(Model, FitEvaluatesAfterTheEpochsThatAreListed) {
+  auto [network, model] = made_model({{"accuracy", std::make_shared<Accuracy>()}});
+  const auto recorder = std::make_shared<Recorder>();
+  TrainOptions options{.epochs = 5,
+                       .dataset = batches(40, 10),
+                       .callbacks = {recorder},
+                       .valid_dataset = batches(20, 10),
+                       .valid_epochs = std::set<std::int64_t>{1, 4, 5}};
+  ASSERT_TRUE(model->train(options));
+  EXPECT_THAT(recorder->results,
+              ElementsAre("accuracy", "eval_loss", "accuracy", "eval_loss", "accuracy", "eval_loss"));
+  options.valid_epochs = std::set<std::int64_t>{0, 4};
+  EXPECT_THAT(model->train(options).error().message, HasSubstr("valid_frequency"));
+}
+
 TEST(Model, TakesANetworkThatGivesItsLossItself) {
   set_seed(1);
   const auto network =

@@ -58,7 +58,7 @@ TEST(EvaluationShares, RefuseRanksThatEvaluateOtherwise) {
   metrics[1].metrics = "loss";
   EXPECT_THAT(evaluation_shares(metrics).error().message, Mentions("accuracy", "rank 1", "loss"));
   auto frequency = shards({{0, 2}, {1, 2}});
-  frequency[1].frequency = 3;
+  frequency[1].epochs = "every 3 epochs";
   EXPECT_THAT(evaluation_shares(frequency).error().message, HasSubstr("valid_frequency"));
   auto mixed = shards({{0, 2}, {1, 2}});
   mixed[1].shard.is_mixed = true;

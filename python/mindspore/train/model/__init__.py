@@ -62,7 +62,7 @@ class Model(muster.Model):
         *,
         resume=None,
     ):
-        """Trains, and evaluates after every `valid_frequency` epochs; `resume` as muster.Model has it."""
+        """Trains, and evaluates after every `valid_frequency` epochs or those of a list; `resume` as muster.Model has it."""
         super().fit(
             epoch,
             train_dataset,
