@@ -42,12 +42,15 @@ Finding examine_kernels(const Processor& processor) {
 
 Finding examine_bfloat16(const Processor& processor) {
   const std::string instructions = bfloat16_instructions(processor);
-  return {.subject = "bfloat16",
-          .value = instructions.empty()
-                       ? "none: mixed precision (amp_level) needs a processor with AVX512_BF16"
-                   : processor.slow_bfloat16
-                       ? instructions + ", slower than float32 here: products are computed in float32"
-                       : instructions};
+  return {
+      .subject = "bfloat16",
+      .value =
+          instructions.empty()
+              ? "none: this processor has no AVX512_BF16; mixed precision (amp_level) computes in float32 "
+                "and rounds"
+          : processor.slow_bfloat16
+              ? instructions + ", slower than float32 here: products are computed in float32"
+              : instructions};
 }
 
 Finding examine_primitives() {

@@ -5,21 +5,26 @@
 #include <utility>
 
 #include "muster/nn/normalization.h"
+#include "muster/nn/process.h"
 
 namespace muster::nn {
 namespace {
 
 using Rule = graph::Precision::Rule;
 
-Result<> require_low(DType dtype, const Processor& processor) {
+void note_missing_products() {
+  if (!bfloat16_instructions(this_processor()).empty() || process().told_of_bfloat16.exchange(true)) return;
+  log::warning(
+      "mixed precision: this processor has no instructions for bfloat16 (AVX512_BF16), so products are "
+      "computed in float32 and rounded: images take half the memory, but amp_level='O0' takes less time");
+}
+
+Result<> check_low(DType dtype) {
   if (dtype != DType::bfloat16)
     return fail(Code::invalid_argument,
                 fmt::format("mixed precision computes in bfloat16, not in {}", muster::to_string(dtype)));
-  if (!bfloat16_instructions(processor).empty()) return {};
-  return fail(
-      Code::not_provided,
-      "mixed precision in bfloat16 needs a processor with AVX512_BF16 (Intel since 2020: Cooper Lake, "
-      "Sapphire Rapids; AMD since 2022: Zen 4), which this one has not: stay with amp_level='O0'");
+  note_missing_products();
+  return {};
 }
 
 // The cells below that `chosen` names, but not those inside of one of them.
@@ -70,8 +75,8 @@ void forget(Cell& network) {
 
 }  // namespace
 
-Result<> Cell::to_float(DType dtype, const Processor& processor) {
-  if (dtype != DType::float32) MUSTER_TRY_VOID(require_low(dtype, processor));
+Result<> Cell::to_float(DType dtype) {
+  if (dtype != DType::float32) MUSTER_TRY_VOID(check_low(dtype));
   set_all(*this, computing_in(dtype));
   return {};
 }
@@ -81,16 +86,16 @@ void Cell::set_precision(std::optional<CellPrecision> precision) {
   touch("its precision was set");
 }
 
-Result<> check_amp_level(const AmpOptions& options, const Processor& processor) {
+Result<> check_amp_level(const AmpOptions& options) {
   if (options.level == "O0") return {};
   for (const char* known : {"O1", "O2", "O3", "auto"})
-    if (options.level == known) return require_low(options.dtype, processor);
+    if (options.level == known) return check_low(options.dtype);
   return fail(Code::invalid_argument,
               fmt::format("amp_level is 'O0', 'O1', 'O2', 'O3' or 'auto', not '{}'", options.level));
 }
 
-Result<> auto_mixed_precision(Cell& network, const AmpOptions& options, const Processor& processor) {
-  MUSTER_TRY_VOID(check_amp_level(options, processor));
+Result<> auto_mixed_precision(Cell& network, const AmpOptions& options) {
+  MUSTER_TRY_VOID(check_amp_level(options));
   if (options.level == "O0") return {};
   forget(network);
   if (options.level == "O2" || options.level == "O3") {
@@ -102,11 +107,11 @@ Result<> auto_mixed_precision(Cell& network, const AmpOptions& options, const Pr
   return {};
 }
 
-Result<> custom_mixed_precision(Cell& network, const CustomAmpOptions& options, const Processor& processor) {
+Result<> custom_mixed_precision(Cell& network, const CustomAmpOptions& options) {
   if ((options.white == nullptr) == (options.black == nullptr))
     return fail(Code::invalid_argument,
                 "custom_mixed_precision takes a white_list or a black_list, one of both");
-  MUSTER_TRY_VOID(require_low(options.dtype, processor));
+  MUSTER_TRY_VOID(check_low(options.dtype));
   forget(network);
   if (options.white == nullptr) {
     compute_in(network, options.dtype, DType::float32);

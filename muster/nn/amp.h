@@ -23,10 +23,10 @@ struct AmpOptions {
   DType dtype = DType::bfloat16;
 };
 
-// Sets how `network` computes from now on. An error when the level or the dtype is none of those, or when the
-// processor has no instructions for the dtype.
-Result<> auto_mixed_precision(Cell& network, const AmpOptions& options,
-                              const Processor& processor = this_processor());
+// Sets how `network` computes from now on. An error when the level or the dtype is none of those. On a
+// processor without instructions for bfloat16 products are computed in float32 and rounded; a warning says
+// so.
+Result<> auto_mixed_precision(Cell& network, const AmpOptions& options);
 
 struct CustomAmpOptions {
   // One of the two. White: these cells compute in `dtype` and give float32. Black: all but these do, and the
@@ -35,10 +35,9 @@ struct CustomAmpOptions {
   std::function<bool(const Cell&)> black = nullptr;
   DType dtype = DType::bfloat16;
 };
-Result<> custom_mixed_precision(Cell& network, const CustomAmpOptions& options,
-                                const Processor& processor = this_processor());
+Result<> custom_mixed_precision(Cell& network, const CustomAmpOptions& options);
 
-// Whether the level is one of those, and the processor can do what it asks for.
-Result<> check_amp_level(const AmpOptions& options, const Processor& processor = this_processor());
+// Whether the level is one of those.
+Result<> check_amp_level(const AmpOptions& options);
 
 }  // namespace muster::nn

@@ -49,6 +49,7 @@ struct Process {
   PlaceCheck place_check = nullptr;              // set before placing
   UpdateObserver update_observer = nullptr;      // set before training
   std::atomic<bool> updates_are_paused = false;  // any thread
+  std::atomic<bool> told_of_bfloat16 = false;    // that this processor does not multiply it
 };
 
 // Never destroyed: cells and traces may outlive everything.

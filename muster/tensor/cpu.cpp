@@ -29,7 +29,7 @@ Processor detect() {
   if (avx2) found.isa = avx512 ? Isa::avx512 : Isa::avx2;
   found.avx512_bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
   found.amx_bf16 = found.avx512_bf16 && has_amx_bf16();
-  found.slow_bfloat16 = !found.amx_bf16 && __builtin_cpu_is("intel");
+  found.slow_bfloat16 = !found.amx_bf16 && (!found.avx512_bf16 || __builtin_cpu_is("intel"));
 #endif
   return found;
 }

@@ -16,8 +16,9 @@ struct Processor {
   // Products of bfloat16, summed in float32.
   bool avx512_bf16 = false;
   bool amx_bf16 = false;
-  // Whether products in float32 take less time: Intel's AVX512_BF16 has half their rate, where AMX is not
-  // there or hidden by a virtual machine. AMD's has twice their rate.
+  // Whether products in float32 take less time: where there are no instructions for them, and where Intel's
+  // AVX512_BF16 is without AMX, or with one that a virtual machine hides: it has half the rate of float32.
+  // AMD's has twice that.
   bool slow_bfloat16 = false;
 };
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ("sh", "console", "python", "cpp", "cmake", "toml", "json", "dockerfile", "text")
 FENCE = re.compile(r"^ *```(.*)$")
 MARK = re.compile(r"<!-- snippet: (.*?) *-->", re.DOTALL)
-FILE = re.compile(r"`([\w./-]+)`:$")
+FILE = re.compile(r"`([\w.-][\w./-]*)`:$")  # below the reader's folder
 
 
 @dataclass

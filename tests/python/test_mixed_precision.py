@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import ClassVar
 
 import numpy
@@ -12,9 +11,6 @@ from job import clean_environment
 import muster
 from muster import amp, nn, ops, train
 from muster import dataset as ds
-
-capable = "avx512_bf16" in Path("/proc/cpuinfo").read_text()
-needs_bfloat16 = pytest.mark.skipif(not capable, reason="this processor has no AVX512_BF16")
 
 NUMBERS = [1.0, -2.5, 3.140625, 65536.0, 0.0]  # of 8 bits
 
@@ -102,7 +98,6 @@ def test_a_checkpoint_keeps_bfloat16(tmp_path):
     assert loaded.dtype is muster.bfloat16 and loaded.tolist() == NUMBERS
 
 
-@needs_bfloat16
 @pytest.mark.parametrize(
     ("level", "seen"),
     [
@@ -125,7 +120,6 @@ def test_levels_say_what_computes_in_bfloat16(level, seen):
     assert numpy.abs(made.asnumpy() - full).max() < 0.03 * numpy.abs(full).max()
 
 
-@needs_bfloat16
 def test_to_float_is_of_a_part_of_the_network():
     net = Net()
     assert net.conv.to_float(muster.bfloat16) is net.conv
@@ -138,7 +132,6 @@ def test_to_float_is_of_a_part_of_the_network():
         net.to_float(muster.float64)
 
 
-@needs_bfloat16
 def test_lists_are_of_classes_of_cells():
     net = Net()
     assert nn.Dense in amp.get_white_list() and nn.BatchNorm2d in amp.get_black_list()
@@ -182,7 +175,6 @@ def trained(level, mode="graph", epochs=4):
         muster.set_context(mode="graph")
 
 
-@needs_bfloat16
 @pytest.mark.parametrize("level", ["O1", "O2", "O3", "auto"])
 @pytest.mark.parametrize("mode", ["graph", "eager"])
 def test_a_model_learns_in_mixed_precision(level, mode):
@@ -193,19 +185,16 @@ def test_a_model_learns_in_mixed_precision(level, mode):
     assert model.predict(images()).shape == (8, 4)
 
 
-@needs_bfloat16
 def test_the_first_steps_follow_those_in_float32():
     full = trained("O0", epochs=1)[2]
     assert trained("O2", epochs=1)[2] == pytest.approx(full, rel=0.05)
 
 
-@needs_bfloat16
 def test_two_trainings_in_mixed_precision_give_the_same_bits():
     weights = {trained("O2", epochs=2)[0].conv.weight.asnumpy().tobytes() for _ in range(2)}
     assert len(weights) == 1
 
 
-@needs_bfloat16
 def test_a_training_cell_makes_steps_in_mixed_precision():
     muster.set_seed(1)
     net = Net()
@@ -250,7 +239,6 @@ for refused in (
 """
 
 
-@needs_bfloat16
 def test_mindspores_names_for_it_are_there():
     done = subprocess.run(
         [sys.executable, "-c", BY_MINDSPORES_NAMES],

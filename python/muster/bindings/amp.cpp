@@ -68,8 +68,8 @@ void bind_amp(nb::module_& core) {
       "since these two compute in float32 at every level. 'auto': op by op; products in `dtype`, what loses "
       "digits or overflows (normalisation, softmax, losses, exp, log, pow, ...) in float32, others in what "
       "they are given. `dtype` is bfloat16, which has the range of float32, so that losses need no scale. "
-      "ValueError for other levels and dtypes; NotImplementedError names the instructions that the processor "
-      "lacks.");
+      "ValueError for other levels and dtypes. A processor without instructions for bfloat16 computes "
+      "products in float32 and rounds them, which a warning says once.");
   core.def(
       "custom_mixed_precision", &custom_mixed_precision, nb::arg("network"), nb::kw_only(),
       nb::arg("white_list") = nb::none(), nb::arg("black_list") = nb::none(), nb::arg("dtype") = low,

@@ -314,7 +314,7 @@ TEST(Kernels, FastOnesAgreeWithTheReferenceOnRandomShapes) {
 }
 
 // Its kernels have scratch memory for as many threads as it was compiled for.
-TEST(Plan, RunsWithMoreThreadsThanItWasCompiledForAndGivesTheSameBits) {
+TEST(Plan, RunsWithMoreThreadsThanItWasCompiledFor) {
   const auto random = [](Shape shape) {
     const Tensor made(DType::float32, std::move(shape));
     for (std::int64_t i = 0; i < made.elements(); ++i)
@@ -339,7 +339,9 @@ TEST(Plan, RunsWithMoreThreadsThanItWasCompiledForAndGivesTheSameBits) {
   const auto once = plan->run(inputs, {.threads = 1});
   const auto many = plan->run(inputs, {.threads = 4});
   ASSERT_TRUE(once && many);
-  for (std::size_t i = 0; i < once->size(); ++i)
+  // oneDNN's product, which has other bits on other numbers of threads below AVX-512 (ADR 45)
+  EXPECT_THAT(elements((*many)[0]), ::testing::Pointwise(::testing::FloatNear(1e-4F), elements((*once)[0])));
+  for (std::size_t i = 1; i < once->size(); ++i)
     EXPECT_THAT(elements((*many)[i]), ::testing::ContainerEq(elements((*once)[i])));
 }
 

@@ -90,7 +90,6 @@ TEST(Model, LearnsAndCallsBackAtEveryStep) {
 }
 
 TEST(Model, LearnsInMixedPrecisionOverFloat32) {
-  if (bfloat16_instructions(this_processor()).empty()) GTEST_SKIP() << "no instructions for bfloat16 here";
   auto [network, model] = made_model({}, "O2");
   const auto recorder = std::make_shared<Recorder>();
   const auto done = model->train({.epochs = 8, .dataset = batches(80, 20), .callbacks = {recorder}});

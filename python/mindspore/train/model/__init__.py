@@ -62,7 +62,9 @@ class Model(muster.Model):
         *,
         resume=None,
     ):
-        """Trains, and evaluates after every `valid_frequency` epochs or those of a list; `resume` as muster.Model has it."""
+        """Trains, and evaluates after every `valid_frequency` epochs, or after those of a list.
+
+        `resume` is as in muster.Model."""
         super().fit(
             epoch,
             train_dataset,
