@@ -22,6 +22,7 @@ bool lacks_ends(const Job& job, const Seat& seat) {
 
 // Who has the ends leaves after those who lack them. Of those, none waits for another that is done as well.
 std::optional<std::uint32_t> who_may_need(const Job& job, PeerId id) {
+  if (job.ledger.finished_calls == 0) return std::nullopt;
   const auto& seats = job.seats.all();
   const bool lacks_itself =
       std::ranges::any_of(seats, [&](const Seat& seat) { return seat.peer == id && lacks_ends(job, seat); });
