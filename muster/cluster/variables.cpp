@@ -227,6 +227,14 @@ constexpr auto table = std::to_array<Variable>({
      .max = 1 << 20,
      .documentation = "In a job that recovers: from so many MiB of pushes on, and an eighth of its rows, a "
                       "parameter server writes its rows down anew and cuts its log off."},
+    {.name = "MUSTER_SERVER_COPIES",
+     .type = Type::integer,
+     .default_value = "1",
+     .min = 1,
+     .max = 2,
+     .documentation =
+         "On how many parameter servers each row is. With 2, which needs MS_ENABLE_RECOVERY=1, one "
+         "that comes back on an empty disk gets its rows from another one."},
     {.name = "MUSTER_LOG",
      .type = Type::choice,
      .default_value = "warning",
@@ -428,6 +436,24 @@ SecuritySettings read_security_settings(const Environment& environment) {
           .run_token_file = read.text("MUSTER_RUN_TOKEN_FILE")};
 }
 
+namespace {
+
+Result<> check_server_copies(const Settings& settings) {
+  if (settings.server_copies == 1) return {};
+  if (settings.server_num < settings.server_copies)
+    return fail(Code::invalid_argument,
+                fmt::format("MUSTER_SERVER_COPIES is {}: each row is on so many parameter servers, and "
+                            "MS_SERVER_NUM is {}: start more, or take 1 copy",
+                            settings.server_copies, settings.server_num));
+  if (settings.enable_recovery) return {};
+  return fail(Code::invalid_argument,
+              fmt::format("MUSTER_SERVER_COPIES is {}: without MS_ENABLE_RECOVERY=1 the death of a parameter "
+                          "server ends the job, however many copies of its rows there are: set that, too",
+                          settings.server_copies));
+}
+
+}  // namespace
+
 Result<Settings> read_settings(const Environment& environment) {
   MUSTER_TRY_VOID(check_all(environment));
   const Reader read(environment);
@@ -455,6 +481,8 @@ Result<Settings> read_settings(const Environment& environment) {
       .security = read_security_settings(environment),
   };
   settings.server_log_bytes = static_cast<std::uint64_t>(read.integer("MUSTER_SERVER_LOG_MIB")) << 20;
+  settings.server_copies = static_cast<std::uint32_t>(read.integer("MUSTER_SERVER_COPIES"));
+  MUSTER_TRY_VOID(check_server_copies(settings));
   if (!read.text("MUSTER_STUCK_LIMIT").empty()) settings.stuck_limit = read.seconds("MUSTER_STUCK_LIMIT");
   if (settings.enable_recovery && settings.recovery_path.empty())
     return fail(Code::invalid_argument,

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
+#include <span>
 #include <utility>
 
 #include "muster/graph/execution/parameter_formats.h"
@@ -142,6 +145,29 @@ void Parameter::leave_to_servers() {
   plain_ = Tensor();
   formatted_.reset();
   version_ = next_version();
+}
+
+Result<> Parameter::set_rows(const Tensor& ids, const Tensor& values) {
+  MUSTER_CHECK(served_rows_ && served_rows_->takes_any_id(), "only a table without vocabulary has such rows");
+  const Shape wanted{ids.elements(), served_rows_->shape[1]};
+  if (ids.dtype() != DType::int64 || ids.shape().rank() != 1 || values.dtype() != type_.dtype ||
+      values.shape() != wanted)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("table '{}' takes any number: rows of it are int64 numbers (n,) and {} (n, {}), not "
+                    "{} {} and {} {}",
+                    name_, to_string(type_.dtype), wanted[1], to_string(ids.dtype()), to_string(ids.shape()),
+                    to_string(values.dtype()), to_string(values.shape())));
+  const std::span<const std::int64_t> numbers(ids.data<std::int64_t>(),
+                                              static_cast<std::size_t>(ids.elements()));
+  if (!numbers.empty() &&
+      (numbers[0] < 0 || std::ranges::adjacent_find(numbers, std::greater_equal<>()) != numbers.end()))
+    return fail(
+        Code::invalid_argument,
+        fmt::format("the numbers of the rows of table '{}' are at least 0 and ascend, none twice", name_));
+  served_rows_->ids = ids.clone();
+  served_rows_->values = values.clone();
+  return {};
 }
 
 Result<> Parameter::set(const Tensor& values) {

@@ -102,15 +102,20 @@ class Parameter {
   bool is_table() const { return is_table_; }
   void mark_table() { is_table_ = true; }
   // What a worker knows of a table on parameter servers: `values` are what it begins with where no formula
-  // says that, else undefined.
+  // says that, else undefined. Of one that takes any number, `ids` says whose they are: int64, ascending.
   struct ServedRows {
     Shape shape;  // rows 0: any 64-bit ids
     Tensor values;
+    Tensor ids = {};
+    bool takes_any_id() const { return shape[0] == 0; }
   };
   const std::optional<ServedRows>& served_rows() const { return served_rows_; }
   // Of a table: from here on it is one row of zeros, which stands for the rows that are on servers, and set()
   // takes all of them.
   void leave_to_servers();
+  // Rows with which a table on servers begins that takes any number: ids int64 (n,), values (n, width).
+  // Errors name what is wrong with them.
+  Result<> set_rows(const Tensor& ids, const Tensor& values);
 
   // For plans: the elements in another order, made like the storage, to be read or also written. The address
   // holds until the parameter is asked for another order or is set.

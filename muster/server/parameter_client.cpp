@@ -4,17 +4,21 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include "muster/base/state_clock.h"
+#include "muster/server/batch_checks.h"
 #include "muster/server/outgoing_batch.h"
+#include "muster/server/row_lists.h"
 #include "muster/server/rows_at_hand.h"
 #include "muster/server/sorted_ids.h"
+#include "muster/server/table_set.h"
 #include "muster/server/wire.h"
 #include "muster/server/worker_machine.h"
 
@@ -23,16 +27,6 @@ namespace {
 
 constexpr Duration reconnect_pause = std::chrono::milliseconds(20);
 
-// The first number that is none, if there is one.
-const float* find_nan(std::span<const float> values) {
-  float sum = 0;  // stays 0 as long as all are finite: quicker than a look at each
-  for (const float value : values) sum += value * 0.0F;
-  if (sum == 0) return nullptr;
-  const auto found =
-      std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
-  return found == values.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 class ParameterClient::Implementation {
@@ -40,14 +34,19 @@ class ParameterClient::Implementation {
   explicit Implementation(Options options)
       : options_(std::move(options)),
         servers_(static_cast<std::uint32_t>(options_.servers.size())),
-        machine_({.worker = options_.worker, .server_num = servers_}),
-        links_(servers_),
+        holders_{.servers = servers_, .copies = options_.copies},
+        machine_({.worker = options_.worker,
+                  .server_num = servers_,
+                  .copies = options_.copies,
+                  .nothing = std::make_shared<OutgoingBatch>(BatchWriter(options_.worker, 0).take())}),
+        links_(holders_.count()),
         at_hand_(servers_, options_.staleness) {}
   ~Implementation() { end_background(); }
 
   Result<std::uint32_t> add_table(const TableSpec& spec, std::size_t cached_rows);
   Result<> begin(std::uint64_t generation, std::uint64_t step);
   Result<> pull(std::uint64_t step, std::span<const Lookup> lookups);
+  Result<ListedRows> list_rows(std::uint64_t step, std::uint32_t table);
   Result<> pull_ahead(std::uint64_t step, std::uint32_t table, std::span<const std::uint64_t> ids);
   Result<> push(std::span<const Gradient> gradients);
   Result<> flush();
@@ -93,7 +92,6 @@ class ParameterClient::Implementation {
   };
 
   Result<> check_ids(std::uint32_t table, std::span<const std::uint64_t> ids) const;
-  Result<> check_gradient(const Gradient& gradient) const;
   // Of the pull of rows of a table ahead of their step.
   static std::uint32_t number_of(std::uint32_t table) { return table + 1; }
   SortedIds sorted(std::uint32_t table, std::span<const std::uint64_t> ids) const {
@@ -107,14 +105,13 @@ class ParameterClient::Implementation {
   void end_background();
 
   void connect_closed();
-  void opened(std::uint32_t server);
-  void received(std::uint32_t server, const net::Frame& frame);
+  void opened(std::uint32_t holder);
+  void received(std::uint32_t holder, const net::Frame& frame);
   Result<ToWorker> decode(net::Frame frame) const;
   void send(const ToServerMessages& messages);
-  void send(std::uint32_t server, const ToServer& message);
-  void send_table(std::uint32_t server, std::uint32_t table);
-  void send_frame(std::uint32_t server, FrameType type, std::uint64_t generation,
-                  std::span<const std::byte> payload);
+  void send(std::uint32_t holder, const ToServer& message);
+  void send_table(std::uint32_t holder, std::uint32_t table);
+  void send_frame(std::uint32_t holder, const net::FrameHeader& header, std::span<const std::byte> payload);
   // Serves connections until done(), the deadline or a failure; `what` is for the error.
   template <class Done>
   Result<> wait(const Done& done, std::string_view what);
@@ -125,10 +122,11 @@ class ParameterClient::Implementation {
 
   Options options_;
   std::uint32_t servers_;
+  Holders holders_;
   WorkerMachine machine_;
   std::vector<TableSpec> specs_;
   net::Loop loop_;
-  std::vector<Link> links_;  // destroyed before the loop
+  std::vector<Link> links_;  // by holder; destroyed before the loop
   std::optional<Error> corrupt_;
   std::uint64_t applied_ = 0;  // of the last pull
   RowsAtHand at_hand_;
@@ -153,8 +151,8 @@ Result<std::uint32_t> ParameterClient::Implementation::add_table(const TableSpec
     return fail(Code::invalid_argument, fmt::format("there are {} tables at most", tables_max));
   specs_.push_back(spec);
   at_hand_.add_table(spec.width, cached_rows);
-  for (std::uint32_t server = 0; server < servers_; ++server)
-    if (links_[server].is_open) send_table(server, table);
+  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder)
+    if (links_[holder].is_open) send_table(holder, table);
   return table;
 }
 
@@ -168,31 +166,7 @@ Result<> ParameterClient::Implementation::begin(std::uint64_t generation, std::u
 Result<> ParameterClient::Implementation::check_ids(std::uint32_t table,
                                                     std::span<const std::uint64_t> ids) const {
   if (table >= specs_.size()) return fail(Code::invalid_argument, fmt::format("there is no table {}", table));
-  const TableSpec& spec = specs_[table];
-  if (spec.sharding == Sharding::hash) return {};
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    if (ids[i] >= spec.rows)
-      return fail(Code::invalid_argument,
-                  fmt::format("table '{}' has rows 0 to {}: id {} at place {} of the batch is "
-                              "not among them",
-                              spec.name, spec.rows - 1, ids[i], i));
-  return {};
-}
-
-Result<> ParameterClient::Implementation::check_gradient(const Gradient& gradient) const {
-  MUSTER_TRY_VOID(check_ids(gradient.table, gradient.ids));
-  const TableSpec& spec = specs_[gradient.table];
-  MUSTER_CHECK(gradient.values.size() == gradient.ids.size() * spec.width,
-               "ids and gradients differ in number");
-  const float* const bad = find_nan(gradient.values);
-  if (bad == nullptr) return {};
-  const auto place = static_cast<std::size_t>(bad - gradient.values.data()) / spec.width;
-  return fail(
-      Code::invalid_argument,
-      fmt::format(
-          "the gradient of row {} of table '{}' is {} in step {} of worker {}: nothing was pushed; lower "
-          "the learning rate, or look for its source with train.detect_anomaly",
-          gradient.ids[place], spec.name, *bad, machine_.next(), options_.worker));
+  return server::check_ids(specs_[table], ids);
 }
 
 Result<> ParameterClient::Implementation::pull(std::uint64_t step, std::span<const Lookup> lookups) {
@@ -258,6 +232,36 @@ Result<> ParameterClient::Implementation::take(std::uint64_t step, std::span<Sou
   return {};
 }
 
+// ---- A list of all rows
+
+Result<ParameterClient::ListedRows> ParameterClient::Implementation::list_rows(std::uint64_t step,
+                                                                               std::uint32_t table) {
+  MUSTER_TRY_VOID(check_ids(table, {}));
+  const TableSpec& spec = specs_[table];
+  MUSTER_CHECK(spec.sharding == Sharding::hash, "rows of a table with a vocabulary are looked up");
+  const Turn turn(*this);
+  RowLists lists(spec.width);
+  const std::uint64_t at_once = slots_at_once(spec);
+  std::uint64_t slots = 1;
+  for (std::uint64_t begin = 0; begin < slots; begin += at_once) {
+    BatchWriter out(options_.worker, 0);
+    const auto places = out.add(table | slots_bit, {.ids = 2});
+    places.ids[0] = begin;
+    places.ids[1] = begin + at_once;
+    const auto body = std::make_shared<OutgoingBatch>(out.take());
+    send(machine_.pull(step, std::vector<Body>(servers_, body)));
+    std::optional<std::vector<Rows>> rows;
+    MUSTER_TRY_VOID(
+        wait([&] { return (rows = machine_.take_rows(step)).has_value(); }, "for a list of rows"));
+    for (const Rows& each : *rows) {
+      MUSTER_TRY(const std::uint64_t here,
+                 lists.add(static_cast<const ArrivedRows*>(each.body.get())->batch));
+      slots = std::max(slots, here);
+    }
+  }
+  return lists.take();
+}
+
 // ---- Ahead of a step
 
 Result<> ParameterClient::Implementation::pull_ahead(std::uint64_t step, std::uint32_t table,
@@ -312,7 +316,8 @@ Result<> ParameterClient::Implementation::push(std::span<const Gradient> gradien
   const Turn turn(*this);
   std::vector<SortedIds> ids;
   for (const Gradient& gradient : gradients) {
-    MUSTER_TRY_VOID(check_gradient(gradient));
+    MUSTER_TRY_VOID(check_ids(gradient.table, gradient.ids));
+    MUSTER_TRY_VOID(check_gradient(specs_[gradient.table], gradient, machine_.next(), options_.worker));
     ids.push_back(sorted(gradient.table, gradient.ids));
   }
   std::vector<Body> bodies;
@@ -345,50 +350,52 @@ Result<> ParameterClient::Implementation::flush() {
 void ParameterClient::Implementation::set_address(std::uint32_t server, const net::Address& address) {
   const Turn turn(*this);
   options_.servers.at(server) = address;
-  links_[server].next_attempt = {};
+  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder)
+    if (holders_.server(holder) == server) links_[holder].next_attempt = {};
 }
 
 // ---- Connections
 
 void ParameterClient::Implementation::connect_closed() {
-  const TimePoint now = real_clock().now();
-  for (std::uint32_t server = 0; server < servers_; ++server) {
-    Link& link = links_[server];
+  const TimePoint now = options_.clock.now();
+  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder) {
+    Link& link = links_[holder];
     if (!link.is_closed || now < link.next_attempt) continue;
+    const std::uint32_t server = holders_.server(holder);
     link.connection.reset();
     link.is_closed = false;
     link.next_attempt = now + reconnect_pause;
     link.connection = net::Connection::connect(
         loop_, options_.servers[server],
         {.payload_size_bytes = batch_limit_bytes, .unsent_size_bytes = unsent_batches_limit_bytes},
-        {.opened = [this, server] { opened(server); },
-         .received = [this, server](const net::Frame& frame) { received(server, frame); },
+        {.opened = [this, holder] { opened(holder); },
+         .received = [this, holder](const net::Frame& frame) { received(holder, frame); },
          .closed =
-             [this, server](const Error& error) {
-               links_[server].is_open = false;
-               links_[server].is_closed = true;
-               links_[server].trouble = error.message;
+             [this, holder](const Error& error) {
+               links_[holder].is_open = false;
+               links_[holder].is_closed = true;
+               links_[holder].trouble = error.message;
                loop_.stop();
              }},
         options_.security ? options_.security(server) : net::ConnectionSecurity{});
   }
 }
 
-void ParameterClient::Implementation::opened(std::uint32_t server) {
-  links_[server].is_open = true;
-  links_[server].trouble.clear();
+void ParameterClient::Implementation::opened(std::uint32_t holder) {
+  links_[holder].is_open = true;
+  links_[holder].trouble.clear();
   if (machine_.generation() == 0) return;
-  send(machine_.retry(server));
+  send(machine_.retry(holder));
 }
 
-void ParameterClient::Implementation::received(std::uint32_t server, const net::Frame& frame) {
+void ParameterClient::Implementation::received(std::uint32_t holder, const net::Frame& frame) {
   loop_.stop();  // a thread that waits looks whether that was it
   auto message = decode(frame);
   if (!message) {
     if (!corrupt_) corrupt_ = message.error();
     return;
   }
-  send(machine_.receive(server, *message));
+  send(machine_.receive(holder, *message));
 }
 
 Result<ToWorker> ParameterClient::Implementation::decode(net::Frame frame) const {
@@ -423,20 +430,26 @@ Result<ToWorker> ParameterClient::Implementation::decode(net::Frame frame) const
 }
 
 void ParameterClient::Implementation::send(const ToServerMessages& messages) {
-  for (const ToServerMessage& message : messages) send(message.server, message.message);
+  for (const ToServerMessage& message : messages) send(message.holder, message.message);
 }
 
 // What is sent while there is no connection is lost: once there is one, hello brings everything that is
 // missing.
-void ParameterClient::Implementation::send(std::uint32_t server, const ToServer& message) {
-  if (!links_[server].is_open) return;
+void ParameterClient::Implementation::send(std::uint32_t holder, const ToServer& message) {
+  if (!links_[holder].is_open) return;
   if (const auto* hello = std::get_if<Hello>(&message)) {
-    send_frame(server, FrameType::hello, hello->generation, encode(*hello));
-    for (std::uint32_t table = 0; table < specs_.size(); ++table) send_table(server, table);
+    send_frame(holder,
+               {.type = static_cast<std::uint16_t>(FrameType::hello),
+                .flags = holders_.share(holder),
+                .epoch = hello->generation},
+               encode(*hello));
+    for (std::uint32_t table = 0; table < specs_.size(); ++table) send_table(holder, table);
     return;
   }
   if (const auto* point = std::get_if<CommonPoint>(&message))
-    return send_frame(server, FrameType::common_point, point->generation, encode(*point));
+    return send_frame(
+        holder, {.type = static_cast<std::uint16_t>(FrameType::common_point), .epoch = point->generation},
+        encode(*point));
   net::FrameHeader header{.job_id = options_.job_id};
   Body body;
   if (const auto* pull = std::get_if<Pull>(&message)) {
@@ -452,35 +465,42 @@ void ParameterClient::Implementation::send(std::uint32_t server, const ToServer&
     header.sequence = push.step;
     body = push.body;
   }
-  links_[server].connection->send(static_cast<const OutgoingBatch*>(body.get())->with(header));
+  links_[holder].connection->send(static_cast<const OutgoingBatch*>(body.get())->with(header));
 }
 
-void ParameterClient::Implementation::send_table(std::uint32_t server, std::uint32_t table) {
-  send_frame(server, FrameType::table, machine_.generation(),
+void ParameterClient::Implementation::send_table(std::uint32_t holder, std::uint32_t table) {
+  send_frame(holder, {.type = static_cast<std::uint16_t>(FrameType::table), .epoch = machine_.generation()},
              encode(TableMessage{.worker = options_.worker, .table = table, .spec = specs_[table]}));
 }
 
-void ParameterClient::Implementation::send_frame(std::uint32_t server, FrameType type,
-                                                 std::uint64_t generation,
+void ParameterClient::Implementation::send_frame(std::uint32_t holder, const net::FrameHeader& header,
                                                  std::span<const std::byte> payload) {
-  links_[server].connection->send(std::make_shared<const std::vector<std::byte>>(net::encode_frame(
-      {.type = static_cast<std::uint16_t>(type), .epoch = generation, .job_id = options_.job_id}, payload)));
+  net::FrameHeader of_job = header;
+  of_job.job_id = options_.job_id;
+  links_[holder].connection->send(
+      std::make_shared<const std::vector<std::byte>>(net::encode_frame(of_job, payload)));
 }
 
 std::string ParameterClient::Implementation::missing_servers() const {
+  std::map<std::uint32_t, std::string> troubles;  // by server
+  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder)
+    if (machine_.awaits(holder)) {
+      std::string& trouble = troubles[holders_.server(holder)];
+      if (trouble.empty()) trouble = links_[holder].trouble;
+    }
   std::string text;
-  for (std::uint32_t server = 0; server < servers_; ++server)
-    if (machine_.awaits(server))
-      text += fmt::format("{}{} at {}{}", text.empty() ? "" : ", ", server,
-                          net::to_string(options_.servers[server]),
-                          links_[server].trouble.empty() ? "" : fmt::format(" ({})", links_[server].trouble));
+  for (const auto& [server, trouble] : troubles)
+    text += fmt::format("{}{} at {}{}", text.empty() ? "" : ", ", server,
+                        net::to_string(options_.servers[server]),
+                        trouble.empty() ? "" : fmt::format(" ({})", trouble));
   return text;
 }
 
 void ParameterClient::Implementation::tell_awaited(bool is_waiting) {
-  std::pair<std::uint32_t, std::uint32_t> awaited;
-  for (std::uint32_t server = 0; is_waiting && server < servers_; ++server)
-    if (machine_.lacks_answer(server) && awaited.second++ == 0) awaited.first = server;
+  std::set<std::uint32_t> servers;
+  for (std::uint32_t holder = 0; is_waiting && holder < holders_.count(); ++holder)
+    if (machine_.lacks_answer(holder)) servers.insert(holders_.server(holder));
+  const std::pair awaited(servers.empty() ? 0 : *servers.begin(), static_cast<std::uint32_t>(servers.size()));
   if (options_.awaits && std::exchange(told_, awaited) != awaited)
     options_.awaits(awaited.first, awaited.second);
 }
@@ -495,14 +515,14 @@ Result<> ParameterClient::Implementation::wait(const Done& done, std::string_vie
 
 template <class Done>
 Result<> ParameterClient::Implementation::serve_until(const Done& done, std::string_view what) {
-  const TimePoint deadline = real_clock().now() + options_.timeout;
+  const TimePoint deadline = options_.clock.now() + options_.timeout;
   for (;;) {
     // First: a refusal may have come together with what is waited for.
     if (machine_.failure()) return fail(*machine_.failure());
     if (corrupt_) return fail(*corrupt_);
     if (done()) return {};
     if (options_.interrupted) MUSTER_TRY_VOID(options_.interrupted());
-    const TimePoint now = real_clock().now();
+    const TimePoint now = options_.clock.now();
     if (now >= deadline)
       return fail(Code::timeout,
                   fmt::format("worker {} has waited {:.1f} s {} in step {}; missing: server {}",
@@ -529,6 +549,9 @@ Result<> ParameterClient::begin(std::uint64_t generation, std::uint64_t step) {
 }
 Result<> ParameterClient::pull(std::uint64_t step, std::span<const Lookup> lookups) {
   return implementation_->pull(step, lookups);
+}
+Result<ParameterClient::ListedRows> ParameterClient::list_rows(std::uint64_t step, std::uint32_t table) {
+  return implementation_->list_rows(step, table);
 }
 Result<> ParameterClient::pull_ahead(std::uint64_t step, std::uint32_t table,
                                      std::span<const std::uint64_t> ids) {

@@ -21,11 +21,13 @@ class ParameterClient {
   struct Options {
     std::uint32_t worker = 0;
     std::vector<net::Address> servers = {};  // by number
+    std::uint32_t copies = 1;                // as the servers have it: how many of them have each row
     std::uint64_t job_id = 0;
     // As the servers have it: how many steps a cached row may lack. Nothing: cached rows serve their step
     // alone.
     std::optional<std::uint64_t> staleness = 0;
     Duration timeout = std::chrono::seconds(60);  // of each call
+    const Clock& clock = real_clock();            // borrowed; of all deadlines
     // How the connection to a server is protected; null: plain.
     std::function<net::ConnectionSecurity(std::uint32_t server)> security = {};
     // Asked about every 100 ms while a call waits; an error ends it.
@@ -51,6 +53,15 @@ class ParameterClient {
   };
   // The rows as the step shall see them. Code::invalid_argument for ids that a table does not have.
   Result<> pull(std::uint64_t step, std::span<const Lookup> lookups);
+
+  // All rows of a table without vocabulary that any step has updated, as the step shall see them (with a
+  // staleness above 0, of those that come while steps are applied some as they were before): ids, ascending,
+  // and ids.size() * width values.
+  struct ListedRows {
+    std::vector<std::uint64_t> ids = {};
+    std::vector<float> values = {};
+  };
+  Result<ListedRows> list_rows(std::uint64_t step, std::uint32_t table);
 
   // Asks for rows that this step, a later one, will look up, and returns at once: what servers have of them
   // comes while the worker computes, and with the step what has changed since. For each table the last one

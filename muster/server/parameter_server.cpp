@@ -3,27 +3,39 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <list>
 #include <mutex>
 #include <utility>
 
-#include "muster/server/server_disk.h"
-#include "muster/server/table_set.h"
+#include "muster/server/held_share.h"
+#include "muster/server/rows_fetch.h"
 #include "muster/server/wire.h"
 
 namespace muster::server {
+namespace {
+
+// Between two tries to reach the other server that has this one's rows.
+constexpr Duration fetch_pause = std::chrono::milliseconds(20);
+
+}  // namespace
+
 class ParameterServer::Implementation {
  public:
   Implementation(net::Loop& loop, Options options)
       : loop_(loop),
         options_(std::move(options)),
-        machine_(options_.config),
-        tables_(options_.share, options_.config.worker_num, options_.config.staleness.has_value()) {}
+        holders_{.servers = options_.share.servers, .copies = options_.copies} {}
   ~Implementation() { alive_.reset(); }
 
   Result<> open();
   const net::Address& address() const { return listener_->address(); }
   const std::optional<Error>& failure() const { return failure_; }
+  void set_address(std::uint32_t server, const net::Address& address) {
+    loop_.post([this, server, address, alive = std::weak_ptr<bool>(alive_)] {
+      if (!alive.expired()) options_.servers.at(server) = address;
+    });
+  }
   std::function<State()> watch() const {
     return [told = told_] {
       const std::lock_guard lock(told->mutex);
@@ -32,51 +44,52 @@ class ParameterServer::Implementation {
   }
 
  private:
-  struct WantedRows {
-    Batch batch = {};
-    ChangedRows changed = {};  // since they were sent early
+  // A share that this server has, and how it gets its rows where its disk has none.
+  struct Held {
+    std::uint32_t holder = 0;
+    std::unique_ptr<HeldShare> share = {};
+    std::unique_ptr<RowsFetch> fetch = {};
   };
   struct Peer {
     std::unique_ptr<net::Connection> connection;
+    Held* held = nullptr;
     std::optional<std::uint32_t> worker = {};
+    std::deque<net::Frame> waiting = {};  // until the share has its rows
+    // A server: the generation from which on it may be told what is kept here, and what it was told of.
+    std::optional<std::uint64_t> wants_from = {};
+    std::optional<KeptFiles> files = {};
   };
   using PeerPlace = std::list<Peer>::iterator;
 
-  Result<> open_disk();
+  Result<> open_listener();
+  std::unique_ptr<HeldShare> make_share(std::uint32_t holder, std::uint32_t share);
+  Held* find(std::uint32_t share);
+
+  // ---- Rows of another server
+  void begin_fetch(Held& held);
+  void connect_fetches();
+  Result<> fetched(Held& held, Result<bool> found);
+  void answer_servers();
 
   // ---- Connections
   void accept(std::unique_ptr<net::Connection> connection);
   void receive(PeerPlace peer, net::Frame frame);
   Result<> hear(PeerPlace peer, net::Frame frame);
   Result<> hear_hello(PeerPlace peer, const net::Frame& frame);
-  Result<> hear_table(const net::Frame& frame);
-  Result<> check_memory();
-  Result<> hear_batch(const Peer& peer, net::Frame frame);
+  Result<> hear_server(PeerPlace peer, const net::Frame& frame);
+  void hear_worker(PeerPlace peer, net::Frame frame);
   void close(PeerPlace peer);
-  void send(std::uint32_t worker, FramePtr frame);
-  void send(std::uint32_t worker, FrameType type, std::uint64_t generation,
-            std::span<const std::byte> payload);
+  void send(const Held& held, std::uint32_t worker, FramePtr frame);
+  void send(const Peer& peer, const net::FrameHeader& header, std::span<const std::byte> payload);
 
-  // ---- Actions
-  void do_all(const Actions& actions);
-  Result<> act(const Append& append);
-  Result<> act(const Apply& apply);
-  Result<> act(const Reset& reset);
-  Result<> act(const Answer& answer);
-  Result<> act(const Preview& preview);
-  void send_rows(const Pull& pull, FrameType type, std::uint64_t sequence, std::vector<std::byte> frame);
-  Result<> act(const Send& send);
   void fail_with(const Error& error);
-  void tell_state();
+  void changed();
 
   net::Loop& loop_;
   Options options_;
-  ServerMachine machine_;
-  TableSet tables_;
-  std::unique_ptr<ServerDisk> disk_;
-  std::vector<std::weak_ptr<WantedRows>> sent_early_;  // those that the machine still has
-  std::uint64_t appended_ = 0;
+  Holders holders_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what is posted
+  std::vector<std::unique_ptr<Held>> held_;                     // its own share first
   std::list<Peer> peers_;
   std::unique_ptr<net::ConnectionListener> listener_;
   std::optional<Error> failure_;
@@ -88,7 +101,29 @@ class ParameterServer::Implementation {
 };
 
 Result<> ParameterServer::Implementation::open() {
-  if (!options_.log_path.empty()) MUSTER_TRY_VOID(open_disk());
+  const std::uint32_t server = options_.share.server;
+  if (options_.copies < 1 || options_.copies > holders_.servers)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("each row can be on 1 to {} parameter servers, as many as there are, and not on {} "
+                    "(MUSTER_SERVER_COPIES)",
+                    holders_.servers, options_.copies));
+  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder)
+    if (holders_.server(holder) == server)
+      held_.push_back(std::make_unique<Held>(
+          Held{.holder = holder, .share = make_share(holder, holders_.share(holder))}));
+  for (const auto& held : held_) {
+    const bool may_fetch = options_.copies > 1;
+    MUSTER_TRY(const bool lacks_rows, may_fetch ? held->share->lacks_rows() : Result<bool>(false));
+    if (lacks_rows)
+      begin_fetch(*held);
+    else
+      MUSTER_TRY_VOID(held->share->open(false));
+  }
+  return open_listener();
+}
+
+Result<> ParameterServer::Implementation::open_listener() {
   const net::ConnectionLimits limits{.payload_size_bytes = batch_limit_bytes,
                                      .unsent_size_bytes = unsent_batches_limit_bytes};
   MUSTER_TRY(listener_,
@@ -96,23 +131,109 @@ Result<> ParameterServer::Implementation::open() {
                  loop_, options_.address, limits,
                  [this](std::unique_ptr<net::Connection> connection) { accept(std::move(connection)); },
                  options_.security));
+  connect_fetches();
   return {};
 }
 
-Result<> ParameterServer::Implementation::open_disk() {
-  disk_ = std::make_unique<ServerDisk>(
-      loop_,
-      ServerDisk::Options{.path = options_.log_path,
-                          .job_id = options_.job_id,
-                          .share = options_.share,
-                          .log_limit_bytes = options_.log_limit_bytes},
-      machine_, tables_,
-      ServerDisk::Events{.kept = [this](std::uint64_t records) { do_all(machine_.log_kept(records)); },
-                         .failed = [this](const Error& error) { fail_with(error); }});
-  MUSTER_TRY(const Restored restored, disk_->open());
-  MUSTER_TRY(const Actions actions, machine_.restore(restored));
-  do_all(actions);
-  return failure_ ? Result<>(fail(*failure_)) : Result<>{};
+std::unique_ptr<HeldShare> ParameterServer::Implementation::make_share(std::uint32_t holder,
+                                                                       std::uint32_t share) {
+  ServerConfig config = options_.config;
+  config.server = options_.share.server;
+  if (options_.copies > 1) config.other_holder = holders_.server(holders_.other(holder));
+  const bool is_copy = share != options_.share.server && !options_.log_path.empty();
+  HeldShare::Options options{
+      .job_id = options_.job_id,
+      .share = {.server = share, .servers = holders_.servers},
+      .config = config,
+      .log_path = is_copy ? fmt::format("{}_copy_{}", options_.log_path, share) : options_.log_path,
+      .log_limit_bytes = options_.log_limit_bytes,
+      .memory_bytes = options_.memory_bytes / options_.copies,
+      .refuses_large_tables = options_.refuses_large_tables};
+  return std::make_unique<HeldShare>(
+      loop_, std::move(options),
+      HeldShare::Events{
+          .send = [this, share](std::uint32_t worker,
+                                FramePtr frame) { send(*find(share), worker, std::move(frame)); },
+          .failed = [this](const Error& error) { fail_with(error); },
+          .changed = [this] { changed(); }});
+}
+
+ParameterServer::Implementation::Held* ParameterServer::Implementation::find(std::uint32_t share) {
+  for (const auto& held : held_)
+    if (holders_.share(held->holder) == share) return held.get();
+  return nullptr;
+}
+
+// ---- Rows of another server
+
+void ParameterServer::Implementation::begin_fetch(Held& held) {
+  held.fetch = std::make_unique<RowsFetch>(loop_,
+                                           RowsFetch::Options{.path = held.share->options().log_path,
+                                                              .share = holders_.share(held.holder),
+                                                              .job_id = options_.job_id,
+                                                              .generation = options_.generation},
+                                           [this, &held](const Result<bool>& found) {
+                                             if (const auto done = fetched(held, found); !done)
+                                               fail_with(done.error());
+                                           });
+}
+
+// The other one may be starting, too, or be started again in a while: how long a job waits for a process that
+// is gone is the scheduler's to say, and workers have the deadlines of their calls.
+void ParameterServer::Implementation::connect_fetches() {
+  bool any_fetches = false;
+  for (const auto& held : held_) {
+    if (held->fetch == nullptr || held->share->is_open()) continue;
+    any_fetches = true;
+    if (held->fetch->is_connected()) continue;
+    const std::uint32_t other = holders_.server(holders_.other(held->holder));
+    held->fetch->connect(options_.servers.at(other),
+                         options_.security_of ? options_.security_of(other) : net::ConnectionSecurity{});
+  }
+  if (any_fetches)
+    loop_.set_timer(options_.clock.now() + fetch_pause, [this, alive = std::weak_ptr<bool>(alive_)] {
+      if (!alive.expired()) connect_fetches();
+    });
+}
+
+Result<> ParameterServer::Implementation::fetched(Held& held, Result<bool> found) {
+  loop_.post([this, &held, alive = std::weak_ptr<bool>(alive_)] {  // it is telling of something just now
+    if (!alive.expired()) held.fetch.reset();
+  });
+  if (!found) return fail(found.error());
+  if (*found)
+    log::info(fmt::format("parameter server {} has the rows of share {} from parameter server {}",
+                          options_.share.server, holders_.share(held.holder),
+                          holders_.server(holders_.other(held.holder))));
+  else
+    MUSTER_TRY_VOID(ServerDisk::cancel_fetch(held.share->options().log_path));
+  MUSTER_TRY_VOID(held.share->open(*found));
+  for (PeerPlace peer = peers_.begin(); peer != peers_.end(); ++peer)
+    while (peer->held == &held && peer->worker && !peer->waiting.empty()) {
+      net::Frame frame = std::move(peer->waiting.front());
+      peer->waiting.pop_front();
+      hear_worker(peer, std::move(frame));
+    }
+  return {};
+}
+
+// Who has nothing of it either says so at once. A server that has its rows waits until it is in the
+// generation of which the other one knows: see RowsFetch.
+void ParameterServer::Implementation::answer_servers() {
+  for (Peer& peer : peers_) {
+    if (!peer.wants_from || peer.held == nullptr) continue;
+    const bool has_rows = peer.held->share->is_open();
+    if (has_rows && peer.held->share->generation() < *peer.wants_from) continue;
+    peer.wants_from.reset();
+    std::vector<KeptFileName> names;
+    if (has_rows) {
+      auto files = peer.held->share->kept_files();
+      if (!files) return fail_with(files.error());
+      names = files->names();
+      peer.files.emplace(*std::move(files));
+    }
+    send(peer, {.type = static_cast<std::uint16_t>(FrameType::kept_files)}, encode(names));
+  }
 }
 
 // ---- Connections
@@ -127,6 +248,7 @@ void ParameterServer::Implementation::accept(std::unique_ptr<net::Connection> co
 // A connection must not be destroyed while it tells of something.
 void ParameterServer::Implementation::close(PeerPlace peer) {
   peer->worker.reset();
+  peer->held = nullptr;
   loop_.post([this, peer, alive = std::weak_ptr<bool>(alive_)] {
     if (!alive.expired()) peers_.erase(peer);
   });
@@ -134,13 +256,10 @@ void ParameterServer::Implementation::close(PeerPlace peer) {
 
 void ParameterServer::Implementation::receive(PeerPlace peer, net::Frame frame) {
   if (failure_) return;
-  const net::FrameHeader header = frame.header;
   const Result<> heard = hear(peer, std::move(frame));
   if (heard) return;
   log::warning(fmt::format("parameter server {}: {}", options_.share.server, heard.error().message));
-  if (!peer->worker) return peer->connection->finish();
-  send(*peer->worker, FrameType::refusal, header.epoch,
-       encode(Refusal{.generation = header.epoch, .reason = heard.error().message}));
+  peer->connection->finish();
 }
 
 Result<> ParameterServer::Implementation::hear(PeerPlace peer, net::Frame frame) {
@@ -148,179 +267,94 @@ Result<> ParameterServer::Implementation::hear(PeerPlace peer, net::Frame frame)
   if (frame.header.job_id != options_.job_id)
     return fail(Code::refused,
                 "a process of another job has connected: its MS_SCHED_HOST or port is another job's");
-  if (type == FrameType::hello) return hear_hello(peer, frame);
+  if (type == FrameType::want_files || type == FrameType::want_part) return hear_server(peer, frame);
+  if (type == FrameType::hello) MUSTER_TRY_VOID(hear_hello(peer, frame));
   if (!peer->worker) return fail(Code::refused, "a connection did not begin with a hello");
-  if (type == FrameType::table) return hear_table(frame);
-  if (type == FrameType::common_point) {
-    MUSTER_TRY(const CommonPoint point, decode_common_point(frame));
-    do_all(machine_.receive(point));
-    return {};
-  }
-  if (type == FrameType::pull || type == FrameType::pull_ahead || type == FrameType::push)
-    return hear_batch(*peer, std::move(frame));
-  return fail(Code::corrupt, fmt::format("a worker has sent a frame of type {:#06x}", frame.header.type));
+  hear_worker(peer, std::move(frame));
+  return {};
 }
 
 Result<> ParameterServer::Implementation::hear_hello(PeerPlace peer, const net::Frame& frame) {
   MUSTER_TRY(const Hello hello, decode_hello(frame));
+  Held* const held = find(frame.header.flags);
+  if (held == nullptr) {
+    const Error error{
+        Code::refused,
+        fmt::format("worker {} asks for the rows of share {}, which are not here: MUSTER_SERVER_COPIES "
+                    "or MS_SERVER_NUM differ between the processes of this job",
+                    hello.worker, frame.header.flags)};
+    send(*peer, {.type = static_cast<std::uint16_t>(FrameType::refusal), .epoch = hello.generation},
+         encode(Refusal{.generation = hello.generation, .reason = error.message}));
+    return fail(error);
+  }
   for (Peer& other : peers_)  // its earlier connection, whose end we have not heard of yet
-    if (other.worker == hello.worker) other.worker.reset();
+    if (other.held == held && other.worker == hello.worker) other.worker.reset();
+  peer->held = held;
   peer->worker = hello.worker;
   peer->connection->admit();
-  do_all(machine_.receive(hello));
   return {};
 }
 
-Result<> ParameterServer::Implementation::hear_table(const net::Frame& frame) {
-  MUSTER_TRY(const TableMessage table, decode_table(frame));
-  MUSTER_TRY(const bool is_new, tables_.declare(table.table, table.spec));
-  if (!is_new) return {};
-  if (disk_ != nullptr)
-    if (const auto written = disk_->write_table(frame.header, frame.payload); !written)
-      fail_with(written.error());
-  return check_memory();
-}
-
-Result<> ParameterServer::Implementation::check_memory() {
-  if (options_.memory_bytes == 0) return {};
-  const std::string excess = tables_.excess_of(options_.memory_bytes);
-  if (excess.empty()) return {};
-  if (options_.refuses_large_tables) return fail(Code::invalid_argument, excess + " (MUSTER_STRICT=1)");
-  log::warning(excess);
-  return {};
-}
-
-Result<> ParameterServer::Implementation::hear_batch(const Peer& peer, net::Frame frame) {
-  const net::FrameHeader header = frame.header;
-  MUSTER_TRY(Batch batch, read_batch(std::move(frame.payload)));
-  if (batch.worker != *peer.worker)
-    return fail(Code::corrupt,
-                fmt::format("worker {} has sent a batch of worker {}", *peer.worker, batch.worker));
-  if (static_cast<FrameType>(header.type) != FrameType::push) {
-    MUSTER_TRY_VOID(tables_.check_pull(batch));
-    do_all(machine_.receive(Pull{.worker = batch.worker,
-                                 .generation = header.epoch,
-                                 .step = header.sequence,
-                                 .serial = header.flags,
-                                 .is_ahead = static_cast<FrameType>(header.type) == FrameType::pull_ahead,
-                                 .body = std::make_shared<WantedRows>(WantedRows{std::move(batch)})}));
+Result<> ParameterServer::Implementation::hear_server(PeerPlace peer, const net::Frame& frame) {
+  if (static_cast<FrameType>(frame.header.type) == FrameType::want_files) {
+    peer->held = find(frame.header.flags);
+    if (peer->held == nullptr)
+      return fail(
+          Code::refused,
+          fmt::format("a parameter server asks for the rows of share {}, which are not here: "
+                      "MUSTER_SERVER_COPIES or MS_SERVER_NUM differ between the processes of this job",
+                      frame.header.flags));
+    peer->connection->admit();
+    peer->wants_from = frame.header.epoch;
+    answer_servers();
     return {};
   }
-  MUSTER_TRY_VOID(tables_.check_push(batch));
-  const std::uint32_t worker = batch.worker;
-  do_all(machine_.receive(Push{.worker = worker,
-                               .generation = header.epoch,
-                               .step = header.sequence,
-                               .body = std::make_shared<HeldPush>(HeldPush{std::move(batch), header})}));
+  if (!peer->files) return fail(Code::refused, "a parameter server asks for a part of nothing");
+  MUSTER_TRY(const KeptFilePart part, decode_kept_file_part(frame));
+  MUSTER_TRY(const auto bytes, peer->files->read(part));
+  send(
+      *peer,
+      {.type = static_cast<std::uint16_t>(FrameType::file_part), .flags = part.file, .sequence = part.offset},
+      bytes);
   return {};
 }
 
-void ParameterServer::Implementation::send(std::uint32_t worker, FramePtr frame) {
-  const auto peer =
-      std::find_if(peers_.begin(), peers_.end(), [&](const Peer& each) { return each.worker == worker; });
+void ParameterServer::Implementation::hear_worker(PeerPlace peer, net::Frame frame) {
+  HeldShare& share = *peer->held->share;
+  if (!share.is_open()) return peer->waiting.push_back(std::move(frame));
+  const net::FrameHeader header = frame.header;
+  const Result<> heard = share.hear(*peer->worker, std::move(frame));
+  if (heard) return;
+  log::warning(fmt::format("parameter server {}: {}", options_.share.server, heard.error().message));
+  send(*peer, {.type = static_cast<std::uint16_t>(FrameType::refusal), .epoch = header.epoch},
+       encode(Refusal{.generation = header.epoch, .reason = heard.error().message}));
+}
+
+void ParameterServer::Implementation::send(const Held& held, std::uint32_t worker, FramePtr frame) {
+  const auto peer = std::ranges::find_if(
+      peers_, [&](const Peer& each) { return each.held == &held && each.worker == worker; });
   if (peer != peers_.end()) peer->connection->send(std::move(frame));
 }
 
-void ParameterServer::Implementation::send(std::uint32_t worker, FrameType type, std::uint64_t generation,
+void ParameterServer::Implementation::send(const Peer& peer, const net::FrameHeader& header,
                                            std::span<const std::byte> payload) {
-  send(worker, std::make_shared<const std::vector<std::byte>>(net::encode_frame(
-                   {.type = static_cast<std::uint16_t>(type), .epoch = generation, .job_id = options_.job_id},
-                   payload)));
+  net::FrameHeader of_job = header;
+  of_job.job_id = options_.job_id;
+  peer.connection->send(std::make_shared<const std::vector<std::byte>>(net::encode_frame(of_job, payload)));
 }
 
-// ---- Actions
-
-void ParameterServer::Implementation::do_all(const Actions& actions) {
-  const std::uint64_t before = appended_;
-  for (const Action& action : actions) {
-    const Result<> done = std::visit([this](const auto& each) { return act(each); }, action);
-    if (!done) return fail_with(done.error());
+void ParameterServer::Implementation::changed() {
+  if (held_.empty()) return;
+  {
+    const std::lock_guard lock(told_->mutex);
+    told_->state = held_.front()->share->state();
+    for (std::size_t i = 1; i < held_.size(); ++i) {
+      const State copy = held_[i]->share->state();
+      told_->state.rows += copy.rows;
+      told_->state.size_bytes += copy.size_bytes;
+    }
   }
-  tell_state();
-  if (disk_ != nullptr) {
-    if (appended_ != before) disk_->want_kept(appended_);
-    disk_->look();
-  } else if (appended_ != before) {
-    do_all(machine_.log_kept(appended_));  // nothing is ever kept better than now
-  }
-}
-
-Result<> ParameterServer::Implementation::act(const Append& append) {
-  ++appended_;
-  return disk_ == nullptr ? Result<>{} : disk_->write(append.record);
-}
-
-Result<> ParameterServer::Implementation::act(const Apply& apply) {
-  std::vector<const Batch*> batches;
-  for (const Body& body : apply.bodies) {
-    const auto& push = *static_cast<const HeldPush*>(body.get());
-    if (disk_ != nullptr) MUSTER_TRY_VOID(disk_->load(push));
-    batches.push_back(&*push.batch);
-  }
-  MUSTER_TRY_VOID(tables_.apply(apply.step, batches));
-  std::erase_if(sent_early_, [&](const std::weak_ptr<WantedRows>& each) {
-    const auto wanted = each.lock();
-    if (wanted != nullptr) tables_.note_changes(wanted->batch, apply.step, batches, wanted->changed);
-    return wanted == nullptr;
-  });
-  for (const Body& body : apply.bodies) static_cast<const HeldPush*>(body.get())->batch.reset();
-  return {};
-}
-
-Result<> ParameterServer::Implementation::act(const Reset&) {
-  if (disk_ == nullptr)
-    return fail(Code::not_provided,
-                "workers go back to an earlier step, which parameter servers without a log cannot");
-  return disk_->reset_rows();
-}
-
-Result<> ParameterServer::Implementation::act(const Answer& answer) {
-  const auto& wanted = *static_cast<const WantedRows*>(answer.pull.body.get());
-  if (answer.since) {
-    MUSTER_TRY(auto frame, tables_.read_changed(wanted.batch, wanted.changed, answer.applied));
-    send_rows(answer.pull, FrameType::rows_changed, *answer.since, std::move(frame));
-    return {};
-  }
-  MUSTER_TRY(auto frame, tables_.read(wanted.batch, answer.applied));
-  send_rows(answer.pull, FrameType::rows, answer.pull.step, std::move(frame));
-  return {};
-}
-
-Result<> ParameterServer::Implementation::act(const Preview& preview) {
-  // The machine's bodies are const: this one was made here, and no other holds it.
-  const auto wanted =
-      std::const_pointer_cast<WantedRows>(std::static_pointer_cast<const WantedRows>(preview.pull.body));
-  wanted->changed.clear();
-  for (const TablePart& part : wanted->batch.parts) wanted->changed.emplace_back(part.ids.size());
-  sent_early_.push_back(wanted);
-  MUSTER_TRY(auto frame, tables_.read(wanted->batch, preview.applied));
-  send_rows(preview.pull, FrameType::rows_early, preview.pull.step, std::move(frame));
-  return {};
-}
-
-void ParameterServer::Implementation::send_rows(const Pull& pull, FrameType type, std::uint64_t sequence,
-                                                std::vector<std::byte> frame) {
-  send(pull.worker, finish_batch(std::move(frame), {.type = static_cast<std::uint16_t>(type),
-                                                    .flags = pull.serial,
-                                                    .epoch = pull.generation,
-                                                    .job_id = options_.job_id,
-                                                    .sequence = sequence}));
-}
-
-Result<> ParameterServer::Implementation::act(const Send& message) {
-  if (const auto* taken = std::get_if<Taken>(&message.message))
-    send(message.worker, FrameType::taken, taken->generation, encode(*taken));
-  else if (const auto* refusal = std::get_if<Refusal>(&message.message))
-    send(message.worker, FrameType::refusal, refusal->generation, encode(*refusal));
-  return {};
-}
-
-void ParameterServer::Implementation::tell_state() {
-  const std::lock_guard lock(told_->mutex);
-  told_->state = {.rows = tables_.rows(),
-                  .size_bytes = tables_.size_bytes(),
-                  .updates = machine_.applied(),
-                  .waiting = machine_.waiting()};
+  answer_servers();
 }
 
 void ParameterServer::Implementation::fail_with(const Error& error) {
@@ -341,6 +375,9 @@ Result<std::unique_ptr<ParameterServer>> ParameterServer::open(net::Loop& loop, 
 }
 
 const net::Address& ParameterServer::address() const { return implementation_->address(); }
+void ParameterServer::set_address(std::uint32_t server, const net::Address& address) {
+  implementation_->set_address(server, address);
+}
 const std::optional<Error>& ParameterServer::failure() const { return implementation_->failure(); }
 std::function<ParameterServer::State()> ParameterServer::watch() const { return implementation_->watch(); }
 

@@ -11,18 +11,28 @@
 #include <charconv>
 #include <filesystem>
 
-#include "muster/server/rows_file.h"
+#include "muster/server/file_io.h"
 #include "muster/server/wire.h"
 
 namespace muster::server {
 namespace {
 
-std::string path_of(const std::string& path, std::uint64_t segment) {
+// Fewer bytes where the file ends.
+Result<std::vector<std::byte>> read_bytes(int file, std::uint64_t offset, std::size_t size_bytes,
+                                          const std::string& path) {
+  std::vector<std::byte> bytes(size_bytes);
+  MUSTER_TRY(const std::size_t got, read_at(file, offset, bytes, path));
+  bytes.resize(got);
+  return bytes;
+}
+
+}  // namespace
+
+std::string PushLog::path_of(const std::string& path, std::uint64_t segment) {
   return fmt::format("{}.{}", path, segment);
 }
 
-// Ascending.
-Result<std::vector<std::uint64_t>> find_segments(const std::string& path) {
+Result<std::vector<std::uint64_t>> PushLog::find_segments(const std::string& path) {
   const std::filesystem::path whole(path);
   const std::string folder = whole.parent_path().empty() ? "." : whole.parent_path().string();
   MUSTER_TRY(const auto names, real_files().list(folder));
@@ -37,25 +47,6 @@ Result<std::vector<std::uint64_t>> find_segments(const std::string& path) {
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
-
-// Fewer bytes where the file ends.
-Result<std::vector<std::byte>> read_at(int file, std::uint64_t offset, std::size_t size_bytes,
-                                       const std::string& path) {
-  std::vector<std::byte> bytes(size_bytes);
-  std::size_t done = 0;
-  while (done < size_bytes) {
-    const ssize_t got =
-        ::pread(file, bytes.data() + done, size_bytes - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail_errno(fmt::format("cannot read the log of pushes '{}'", path), errno);
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  bytes.resize(done);
-  return bytes;
-}
-
-}  // namespace
 
 Result<std::unique_ptr<PushLog>> PushLog::open(const std::string& path, std::uint64_t first_segment,
                                                const Found& found) {
@@ -79,7 +70,6 @@ Result<std::unique_ptr<PushLog>> PushLog::open(const std::string& path, std::uin
       if (const std::string later = path_of(path, numbers[i]); ::unlink(later.c_str()) != 0)
         return fail_errno(fmt::format("cannot remove '{}'", later), errno);
   }
-  MUSTER_TRY_VOID(log->sync());
   return log;
 }
 
@@ -96,13 +86,13 @@ Result<> PushLog::add_segment(std::uint64_t number) {
 Result<bool> PushLog::read_segment(Segment& segment, bool is_first, const Found& found) {
   const int file = segment.file.get();
   const auto next = [&]() -> Result<bool> {
-    MUSTER_TRY(const auto head, read_at(file, segment.end, net::frame_header_size_bytes, segment.path));
+    MUSTER_TRY(const auto head, read_bytes(file, segment.end, net::frame_header_size_bytes, segment.path));
     if (head.size() < net::frame_header_size_bytes) return false;
     const auto header =
         net::decode_header(std::span(head).first<net::frame_header_size_bytes>(), batch_limit_bytes);
     if (!header) return false;
     const Place place{segment.number, segment.end + head.size(), header->payload_size_bytes};
-    MUSTER_TRY(auto payload, read_at(file, place.offset, place.size_bytes, segment.path));
+    MUSTER_TRY(auto payload, read_bytes(file, place.offset, place.size_bytes, segment.path));
     if (payload.size() < place.size_bytes || !net::check_payload(*header, payload)) return false;
     MUSTER_TRY_VOID(check_kept_version(*header, segment.path));
     if (is_first || (header->flags & carried_flag) == 0)
@@ -125,7 +115,7 @@ Result<std::vector<std::byte>> PushLog::read(const Place& place) const {
                                     [&](const auto& each) { return each->number == place.segment; });
   MUSTER_CHECK(segment != segments_.end(), "a push is read of a log that was dropped");
   const std::string& path = (*segment)->path;
-  MUSTER_TRY(auto bytes, read_at((*segment)->file.get(), place.offset, place.size_bytes, path));
+  MUSTER_TRY(auto bytes, read_bytes((*segment)->file.get(), place.offset, place.size_bytes, path));
   if (bytes.size() == place.size_bytes) return bytes;
   return fail(Code::corrupt, fmt::format("the log of pushes '{}' is shorter than it was", path));
 }

@@ -25,9 +25,13 @@ class PushLog {
   };
   using Found = std::function<Result<>(net::Frame, const Place&)>;
 
+  // The segments of a log, ascending, and their files.
+  static Result<std::vector<std::uint64_t>> find_segments(const std::string& path);
+  static std::string path_of(const std::string& path, std::uint64_t segment);
+
   // Opens or makes the segments from this one on, removes earlier ones, tells of each frame in them, and cuts
-  // off what follows the last whole one. What they hold is on the disk then. Of frames that were carried over
-  // it tells where they are in the first segment: the others have them in the one before.
+  // off what follows the last whole one. Of frames that were carried over it tells where they are in the
+  // first segment: the others have them in the one before.
   static Result<std::unique_ptr<PushLog>> open(const std::string& path, std::uint64_t first_segment,
                                                const Found& found);
 

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "muster/server/file_io.h"
 #include "muster/server/wire.h"
 
 namespace muster::server {
@@ -86,21 +86,6 @@ tl::unexpected<Error> damaged(const std::string& path, const std::string& what) 
               fmt::format("the rows in '{}' are damaged ({}): put a copy of that folder there, or remove the "
                           "folder and begin anew with MUSTER_FRESH=1",
                           path, what));
-}
-
-// Fewer bytes where the file ends.
-Result<std::size_t> read_at(int file, std::uint64_t offset, std::span<std::byte> bytes,
-                            const std::string& path) {
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got =
-        ::pread(file, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail_errno(fmt::format("cannot read '{}'", path), errno);
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  return done;
 }
 
 Result<net::ProcessDescriptor> open_rows(const std::string& path) {
@@ -178,14 +163,6 @@ Result<> read_blocks(int file, const std::string& path, const std::vector<Placed
 
 }  // namespace
 
-Result<> sync_folder_of(const std::string& path) {
-  const auto parent = std::filesystem::path(path).parent_path();
-  const std::string folder = parent.empty() ? "." : parent.string();
-  const net::ProcessDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (opened && ::fsync(opened.get()) == 0) return {};
-  return fail_errno(fmt::format("cannot bring the folder '{}' to the disk", folder), errno);
-}
-
 Result<RowsFileHeader> read_rows_header(const std::string& path) {
   MUSTER_TRY(const net::ProcessDescriptor file, open_rows(path));
   MUSTER_TRY(FoundHeader found, read_header(file.get(), path));
@@ -250,13 +227,8 @@ Result<> RowsCopy::File::open() {
 }
 
 Result<> RowsCopy::File::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(end_));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return failure();
-    end_ += static_cast<std::uint64_t>(wrote);
-    bytes = bytes.subspan(static_cast<std::size_t>(wrote));
-  }
+  MUSTER_TRY_VOID(write_at(file_.get(), end_, bytes, part_));
+  end_ += bytes.size();
   if (end_ - synced_ < dirty_bytes) return {};
   if (::fdatasync(file_.get()) != 0) return failure();
   synced_ = end_;

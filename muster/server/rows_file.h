@@ -30,9 +30,6 @@ struct RowsFileHeader {
   friend bool operator==(const RowsFileHeader&, const RowsFileHeader&) = default;
 };
 
-// Brings new names in the file's folder, and those that are gone, to the disk.
-Result<> sync_folder_of(const std::string& path);
-
 // The header alone. Code::not_found where there is no file.
 Result<RowsFileHeader> read_rows_header(const std::string& path);
 // Its rows, by several threads at once, into tables that have just been made.

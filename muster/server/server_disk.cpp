@@ -1,12 +1,17 @@
 #include "muster/server/server_disk.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <utility>
+
+#include "muster/server/file_io.h"
 
 namespace muster::server {
 namespace {
@@ -19,7 +24,46 @@ Result<> replace_file(const std::string& from, const std::string& to) {
   return fail_errno(fmt::format("cannot rename '{}' to '{}'", from, to), errno);
 }
 
+std::string marker_of(const std::string& path) { return path + ".fetching"; }
+std::string base_of(const std::string& path) { return path + ".base"; }
+
+Result<> remove_all(const std::string& path) {
+  MUSTER_TRY(const auto segments, PushLog::find_segments(path));
+  std::vector<std::string> files{base_of(path)};
+  for (const std::uint64_t segment : segments) files.push_back(PushLog::path_of(path, segment));
+  for (const std::string& file : files)
+    if (::unlink(file.c_str()) != 0 && errno != ENOENT)
+      return fail_errno(fmt::format("cannot remove '{}'", file), errno);
+  return {};
+}
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
 }  // namespace
+
+Result<bool> ServerDisk::is_empty(const std::string& path) {
+  if (exists(marker_of(path))) MUSTER_TRY_VOID(remove_all(path));
+  if (exists(base_of(path))) return false;
+  MUSTER_TRY(const auto segments, PushLog::find_segments(path));
+  for (const std::uint64_t segment : segments) {
+    std::error_code ignored;
+    if (std::filesystem::file_size(PushLog::path_of(path, segment), ignored) > 0) return false;
+  }
+  return true;
+}
+
+Result<> ServerDisk::begin_fetch(const std::string& path) {
+  MUSTER_TRY_VOID(remove_all(path));
+  const net::ProcessDescriptor marker(::open(marker_of(path).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  if (!marker) return fail_errno(fmt::format("cannot make '{}'", marker_of(path)), errno);
+  return sync_folder_of(path);
+}
+
+Result<> ServerDisk::cancel_fetch(const std::string& path) {
+  MUSTER_TRY_VOID(remove_all(path));
+  if (::unlink(marker_of(path).c_str()) == 0 || errno == ENOENT) return {};
+  return fail_errno(fmt::format("cannot remove '{}'", marker_of(path)), errno);
+}
 
 ServerDisk::ServerDisk(net::Loop& loop, Options options, ServerMachine& machine, TableSet& tables,
                        Events events)
@@ -33,9 +77,15 @@ ServerDisk::~ServerDisk() { alive_.reset(); }
 
 // ---- What is there when it starts
 
-Result<Restored> ServerDisk::open() {
+Result<Restored> ServerDisk::open(bool was_fetched) {
+  if (!was_fetched && exists(marker_of(options_.path)))
+    return fail(Code::corrupt,
+                fmt::format("'{}' says that the rows beside it were being fetched from another "
+                            "server: start this one with MUSTER_SERVER_COPIES=2, as before",
+                            marker_of(options_.path)));
   for (const std::string& left : {next_path(), next_path() + ".part"}) ::unlink(left.c_str());
-  Restored restored;
+  Restored restored{.is_kept = !was_fetched};
+  is_restored_kept_ = restored.is_kept;
   std::uint64_t segment = 0;
   const auto header = read_rows_header(base_path());
   if (!header && header.error().code != Code::not_found) return fail(header.error());
@@ -46,14 +96,39 @@ Result<Restored> ServerDisk::open() {
   MUSTER_TRY(log_, PushLog::open(options_.path, segment, [&](net::Frame frame, const PushLog::Place& place) {
                return read_record(std::move(frame), place, restored);
              }));
+  if (was_fetched)
+    keep_fetched();
+  else
+    MUSTER_TRY_VOID(log_->sync());
   sync_ = std::make_unique<LogSync>(
       *log_, [this, alive = std::weak_ptr<bool>(alive_), &loop = loop_](Result<std::uint64_t> kept) {
         loop.post([this, alive, kept = std::move(kept)] {
           if (alive.expired()) return;
-          kept ? events_.kept(*kept) : events_.failed(kept.error());
+          kept ? tell_kept(*kept) : events_.failed(kept.error());
         });
       });
   return restored;
+}
+
+void ServerDisk::tell_kept(std::uint64_t records) {
+  kept_ = records;
+  if (is_restored_kept_) events_.kept(records);
+}
+
+void ServerDisk::keep_fetched() {
+  disk_.post(
+      [this, alive = std::weak_ptr<bool>(alive_), &loop = loop_, log = log_.get(), path = options_.path] {
+        Result<> kept = log->sync();
+        if (kept && exists(base_of(path))) kept = sync_file(base_of(path));
+        if (kept) ::unlink(marker_of(path).c_str());
+        loop.post([this, alive, kept] {
+          if (alive.expired()) return;
+          if (!kept) return events_.failed(kept.error());
+          is_restored_kept_ = true;
+          events_.restored_kept();
+          if (kept_ > 0) events_.kept(kept_);
+        });
+      });
 }
 
 Result<> ServerDisk::restore_base(Restored& restored) {

@@ -37,14 +37,23 @@ class ServerDisk {
   };
   struct Events {
     std::function<void(std::uint64_t records)> kept;
+    std::function<void()> restored_kept;
     std::function<void(const Error&)> failed;
   };
   // What it is given is borrowed.
   ServerDisk(net::Loop& loop, Options options, ServerMachine& machine, TableSet& tables, Events events);
   ~ServerDisk();
 
-  // The tables have the base's rows then.
-  Result<Restored> open();
+  // Whether there is neither a base nor a record. What an interrupted fetch has left is removed.
+  static Result<bool> is_empty(const std::string& path);
+  // Begins a fetch from another server: until it is known that all of it is on the disk, a server that is
+  // started again fetches anew.
+  static Result<> begin_fetch(const std::string& path);
+  static Result<> cancel_fetch(const std::string& path);
+
+  // The tables have the base's rows then. What was just fetched is brought to the disk while the server goes
+  // on: `restored_kept` tells when it is there.
+  Result<Restored> open(bool was_fetched);
   Result<> write(const LogRecord& record);
   Result<> write_table(const net::FrameHeader& header, std::span<const std::byte> payload);
   // So many records were written.
@@ -58,6 +67,8 @@ class ServerDisk {
 
  private:
   Result<> restore_base(Restored& restored);
+  void keep_fetched();
+  void tell_kept(std::uint64_t records);
   Result<> read_record(net::Frame frame, const PushLog::Place& place, Restored& restored);
   Result<PushLog::Place> write_frame(net::FrameHeader header, std::span<const std::byte> payload);
   Result<PushLog::Place> write_push(const HeldPush& push, std::uint32_t flags);
@@ -80,6 +91,8 @@ class ServerDisk {
   std::unique_ptr<RowsCopy> copy_;  // ends before disk_
   bool is_copied_ = false;          // all of it is on the disk
   bool is_moving_ = false;          // the base
+  bool is_restored_kept_ = true;
+  std::uint64_t kept_ = 0;  // records, of which nothing was told before that
 };
 
 }  // namespace muster::server

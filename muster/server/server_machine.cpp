@@ -14,7 +14,11 @@ constexpr std::size_t waiting_per_worker_max = 2 * 4096;
 }  // namespace
 
 ServerMachine::ServerMachine(ServerConfig config)
-    : config_(config), base_(config.worker_num), next_(config.worker_num), kept_(config.worker_num) {}
+    : config_(config),
+      base_(config.worker_num),
+      next_(config.worker_num),
+      kept_(config.worker_num),
+      waiting_(config.worker_num) {}
 
 Result<Actions> ServerMachine::restore(const Restored& restored) {
   if (!restored.base.empty()) base_ = restored.base;
@@ -37,8 +41,17 @@ Result<Actions> ServerMachine::restore(const Restored& restored) {
                                              push.step, push.worker));
     hold(push);
   }
-  kept_ = next_;
+  (restored.is_kept ? kept_ : restored_) = next_;
   apply_again();
+  return take_actions();
+}
+
+Actions ServerMachine::restored_kept() {
+  for (std::uint32_t worker = 0; worker < restored_.size(); ++worker) {
+    kept_[worker] = std::max(kept_[worker], restored_[worker]);
+    tell_taken(worker, false);
+  }
+  restored_.clear();
   return take_actions();
 }
 
@@ -98,9 +111,9 @@ std::uint64_t ServerMachine::applied() const {
 
 ServerMachine::Waiting ServerMachine::waiting() const {
   Waiting found;
-  std::optional<std::uint32_t> last;
-  for (const auto& [place, waiting] : waiting_)  // by worker
-    if (!waiting.pull.is_ahead && std::exchange(last, place.first) != place.first) ++found.workers;
+  for (const auto& pulls : waiting_)
+    if (std::ranges::any_of(pulls, [](const auto& each) { return !each.second.pull.is_ahead; }))
+      ++found.workers;
   for (std::uint32_t worker = 0; found.workers > 0 && worker < config_.worker_num; ++worker)
     if (next_[worker] <= applied_ && found.missing++ == 0) found.first_missing = worker;
   return found;
@@ -132,7 +145,7 @@ void ServerMachine::hear(const Hello& hello) {
     return refuse(hello, fmt::format("generation {} begins at step {}, but for worker {} at step {}",
                                      generation_, begin_, hello.worker, hello.begin));
   // It sends again what it lacks.
-  std::erase_if(waiting_, [&](const auto& each) { return each.first.first == hello.worker; });
+  waiting_[hello.worker].clear();
   tell_taken(hello.worker, true);
 }
 
@@ -148,19 +161,18 @@ void ServerMachine::hear(const Push& push) {
 }
 
 void ServerMachine::hear(const Pull& pull) {
-  if (!admits(pull) || waiting_.contains({pull.worker, pull.serial})) return;
-  const auto of_worker = [&](const auto& each) { return each.first.first == pull.worker; };
-  if (std::count_if(waiting_.begin(), waiting_.end(), of_worker) >=
-      static_cast<std::ptrdiff_t>(waiting_per_worker_max))
+  if (!admits(pull)) return;
+  auto& waiting = waiting_[pull.worker];
+  if (waiting.contains(pull.serial)) return;
+  if (may_answer(pull.step)) return answer({.pull = pull});  // those that wait may not
+  if (waiting.size() >= waiting_per_worker_max)
     return refuse(
         pull, fmt::format("worker {} has more than {} pulls that wait", pull.worker, waiting_per_worker_max));
-  WaitingPull& waiting = waiting_[{pull.worker, pull.serial}];
-  waiting.pull = pull;
-  if (pull.is_ahead && !may_answer(pull.step)) {
-    waiting.previewed = applied_;
-    actions_.push_back(Preview{.pull = pull, .applied = applied_});
-  }
-  answer_waiting();
+  WaitingPull& added = waiting[pull.serial];
+  added.pull = pull;
+  if (!pull.is_ahead) return;
+  added.previewed = applied_;
+  actions_.push_back(Preview{.pull = pull, .applied = applied_});
 }
 
 // A point counts only when all servers have kept the pushes before it.
@@ -169,9 +181,16 @@ void ServerMachine::hear(const CommonPoint& point) {
   const auto behind =
       std::find_if(next_.begin(), next_.end(), [&](std::uint64_t next) { return next < point.step; });
   if (behind != next_.end())
-    return refuse(point, fmt::format("its disk has lost the pushes of worker {} from step {} on, and all "
-                                     "workers' points are of step {}: MUSTER_FRESH=1 begins the job anew",
-                                     behind - next_.begin(), *behind, point.step));
+    return refuse(
+        point,
+        fmt::format("the disk of parameter server {} has lost the pushes of worker {} from step {} on{}, and "
+                    "all workers' points are of step {}: MUSTER_FRESH=1 begins the job anew",
+                    config_.server, behind - next_.begin(), *behind,
+                    config_.other_holder
+                        ? fmt::format(" (and so has parameter server {}, which has the same rows)",
+                                      *config_.other_holder)
+                        : "",
+                    point.step));
   common_point_ = std::max(common_point_, point.step);
 }
 
@@ -179,9 +198,10 @@ void ServerMachine::begin_generation(std::uint64_t generation, std::uint64_t beg
   append(GenerationRecord{.generation = generation, .begin = begin});
   generation_ = generation;
   begin_ = begin;
-  waiting_.clear();
+  for (auto& pulls : waiting_) pulls.clear();
   const bool was_applied = forget_from(begin);
   for (std::uint64_t& kept : kept_) kept = std::min(kept, begin);
+  for (std::uint64_t& restored : restored_) restored = std::min(restored, begin);
   std::erase_if(unkept_, [&](const Unkept& each) { return each.step >= begin; });
   if (!was_applied) return;
   actions_.push_back(Reset{});
@@ -225,12 +245,17 @@ void ServerMachine::apply_complete_steps() {
 }
 
 void ServerMachine::answer_waiting() {
-  std::erase_if(waiting_, [this](const auto& each) {
-    const auto& [pull, previewed] = each.second;
-    if (!may_answer(pull.step)) return false;
-    actions_.push_back(Answer{.pull = pull, .applied = config_.staleness ? applied_ : 0, .since = previewed});
-    return true;
-  });
+  for (auto& pulls : waiting_)
+    std::erase_if(pulls, [this](const auto& each) {
+      if (!may_answer(each.second.pull.step)) return false;
+      answer(each.second);
+      return true;
+    });
+}
+
+void ServerMachine::answer(const WaitingPull& waiting) {
+  actions_.push_back(
+      Answer{.pull = waiting.pull, .applied = config_.staleness ? applied_ : 0, .since = waiting.previewed});
 }
 
 bool ServerMachine::may_answer(std::uint64_t step) const {

@@ -24,6 +24,9 @@ using Staleness = std::optional<std::uint64_t>;
 struct ServerConfig {
   std::uint32_t worker_num = 1;
   Staleness staleness = 0;
+  // For errors: the server's number, and that of the other one that has the same rows.
+  std::uint32_t server = 0;
+  std::optional<std::uint32_t> other_holder = {};
 };
 
 // Which pushes are in rows: of each worker, those before its step. Where steps are applied whole, that is the
@@ -49,6 +52,7 @@ using LogRecord = std::variant<PushRecord, GenerationRecord>;
 struct Restored {
   Position base = {};  // empty: of no step
   std::vector<LogRecord> log = {};
+  bool is_kept = true;  // all of it is on the disk already; else `restored_kept` tells when it is
 };
 
 // ---- Actions
@@ -94,6 +98,8 @@ class ServerMachine {
   Actions receive(const ToServer& message);
   // The first `records` appended records, restored ones not counted, are on the disk.
   Actions log_kept(std::uint64_t records);
+  // What was restored is on the disk, too. Until then `log_kept` is not called.
+  Actions restored_kept();
   // The owner has rows as of an earlier `position()` as its base. The common point must have reached it.
   void base_moved(const Position& base);
 
@@ -148,6 +154,7 @@ class ServerMachine {
   void apply_again();
   void apply_complete_steps();
   void answer_waiting();
+  void answer(const WaitingPull& waiting);
   bool may_answer(std::uint64_t step) const;
   void append(LogRecord record);
   // `message` is a Hello, Push or Pull.
@@ -167,10 +174,11 @@ class ServerMachine {
   std::uint64_t applied_ = 0;
   Position next_;
   std::vector<std::uint64_t> kept_;                  // by worker
+  Position restored_;                                // not known to be kept; empty: it is
   std::map<std::uint64_t, std::vector<Held>> held_;  // by step since the base, by worker
   std::uint64_t taken_ = 0;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, WaitingPull> waiting_;  // by worker and serial
-  std::uint64_t records_ = 0;                                               // appended
+  std::vector<std::map<std::uint32_t, WaitingPull>> waiting_;  // by worker and serial
+  std::uint64_t records_ = 0;                                  // appended
   std::vector<Unkept> unkept_;
   Actions actions_;
 };

@@ -21,6 +21,20 @@ struct Share {
   std::uint32_t servers = 1;
 };
 
+// Which servers have a share: server k that of its own number, and each copy is one server further on. A
+// holder is one place of that, numbered copy * servers + share: the first ones are those that are asked for
+// rows.
+struct Holders {
+  std::uint32_t servers = 1;
+  std::uint32_t copies = 1;  // of each share; at most as many as servers
+
+  std::uint32_t count() const { return servers * copies; }
+  std::uint32_t share(std::uint32_t holder) const { return holder % servers; }
+  std::uint32_t server(std::uint32_t holder) const { return (share(holder) + holder / servers) % servers; }
+  // The next one with the same share.
+  std::uint32_t other(std::uint32_t holder) const { return (holder + servers) % count(); }
+};
+
 // MindSpore's rule: rows // servers, the remainder one by one to the first servers.
 RowRange range_of(std::uint64_t rows, Share share);
 

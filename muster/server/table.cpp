@@ -54,6 +54,8 @@ class Table::Rows {
   virtual Result<> check_id(std::uint64_t id) const = 0;
   virtual std::size_t evict(std::uint64_t) { return 0; }
   virtual std::vector<std::uint64_t> ids() const = 0;
+  virtual void list(std::uint64_t begin, std::uint64_t end, std::vector<std::uint64_t>& ids,
+                    std::vector<float>& values) = 0;
   virtual std::uint32_t find(std::uint64_t id) const = 0;
   virtual const SlotBlocks& begin_copy() = 0;
   virtual void copy_block(std::uint64_t block, std::span<std::byte> bytes) = 0;
@@ -156,6 +158,8 @@ class Table::RowsWith final : public Table::Rows {
   Result<> check_id(std::uint64_t id) const override;
   std::size_t evict(std::uint64_t steps) override;
   std::vector<std::uint64_t> ids() const override;
+  void list(std::uint64_t begin, std::uint64_t end, std::vector<std::uint64_t>& ids,
+            std::vector<float>& values) override;
   std::uint32_t find(std::uint64_t id) const override {
     return is_hash || (id >= range_.begin && id < range_.end) ? index_.find(id) : no_slot;
   }
@@ -318,6 +322,18 @@ std::vector<std::uint64_t> Table::RowsWith<Index>::ids() const {
   return found;
 }
 
+template <class Index>
+void Table::RowsWith<Index>::list(std::uint64_t begin, std::uint64_t end, std::vector<std::uint64_t>& ids,
+                                  std::vector<float>& values) {
+  const std::size_t width = layout_.width();
+  for (std::uint64_t slot = begin; slot < std::min<std::uint64_t>(end, memory_.slots()); ++slot) {
+    if (!index_.is_row(keys_[slot])) continue;
+    ids.push_back(index_.id(keys_[slot]));
+    values.resize(values.size() + width);
+    layout_.read_values(memory_.row(static_cast<std::uint32_t>(slot)), values.data() + values.size() - width);
+  }
+}
+
 // ---- Files
 
 // Blocks lie within the pieces of memory of both rows and keys.
@@ -411,6 +427,11 @@ Result<Table> Table::make(TableSpec spec, Share share) {
 }
 
 const TableSpec& Table::spec() const { return rows_->spec(); }
+std::uint64_t Table::slots() const { return rows_->memory().slots(); }
+void Table::list(std::uint64_t begin, std::uint64_t end, std::vector<std::uint64_t>& ids,
+                 std::vector<float>& values) const {
+  rows_->list(begin, end, ids, values);
+}
 Result<> Table::check_range(std::uint64_t first, std::uint64_t last) const {
   MUSTER_TRY_VOID(rows_->check_id(first));
   return rows_->check_id(last);

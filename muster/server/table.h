@@ -44,6 +44,12 @@ class Table {
   // Rows that are kept, and the memory for rows (the index not counted).
   std::size_t rows() const;
   std::size_t size_bytes() const;
+  // Kept rows lie in slots, of which some may be empty: in the order in which they were made, until one
+  // leaves.
+  std::uint64_t slots() const;
+  // Appends the ids and the values of rows in the slots [begin, end), of which there may be less.
+  void list(std::uint64_t begin, std::uint64_t end, std::vector<std::uint64_t>& ids,
+            std::vector<float>& values) const;
   // The ids of the kept rows, ascending.
   std::vector<std::uint64_t> ids() const;
   // Values and states as they lie in memory, for files and comparisons; empty when the row is not kept.

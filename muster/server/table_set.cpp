@@ -27,6 +27,15 @@ std::uint64_t size_here(const TableSpec& spec, Share share) {
 
 double in_gib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
+void write_slots(BatchWriter& out, const Table& from, const TablePart& part) {
+  std::vector<std::uint64_t> ids;
+  std::vector<float> values;
+  from.list(part.ids[0], part.ids[1], ids, values);
+  const auto places = out.add(part.table, {.ids = ids.size(), .values = values.size()}, 0, from.slots());
+  std::ranges::copy(ids, places.ids.begin());
+  std::ranges::copy(values, places.values.begin());
+}
+
 bool ascend(std::span<const std::uint64_t> ids) {
   return std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end();
 }
@@ -52,6 +61,16 @@ Result<bool> TableSet::declare(std::uint32_t index, const TableSpec& spec) {
   return true;
 }
 
+// No more than other processes can wait for.
+Result<> TableSet::check_slots(const Table& table, const TablePart& part, bool has_values) {
+  const std::uint64_t most = slots_at_once(table.spec());
+  if (!has_values && part.ids.size() == 2 && part.ids[0] < part.ids[1] && part.ids[1] - part.ids[0] <= most)
+    return {};
+  return fail(Code::corrupt,
+              fmt::format("table '{}': a list of rows is asked for in parts of {} slots at most",
+                          table.spec().name, most));
+}
+
 Result<> TableSet::check(const Batch& batch, bool has_values) const {
   for (const TablePart& part : batch.parts) {
     const Table* const known = table(part.table);
@@ -60,6 +79,10 @@ Result<> TableSet::check(const Batch& batch, bool has_values) const {
     if (part.values.size() != (has_values ? part.ids.size() * known->spec().width : 0))
       return fail(Code::corrupt, fmt::format("table '{}': {} rows come with {} numbers", known->spec().name,
                                              part.ids.size(), part.values.size()));
+    if (part.is_of_slots) {
+      MUSTER_TRY_VOID(check_slots(*known, part, has_values));
+      continue;
+    }
     if (!ascend(part.ids))
       return fail(Code::corrupt,
                   fmt::format("table '{}': the ids of a batch do not ascend", known->spec().name));
@@ -75,6 +98,10 @@ Result<std::vector<std::byte>> TableSet::read(const Batch& pull, std::uint64_t a
   BatchWriter out(pull.worker, applied);
   for (const TablePart& part : pull.parts) {
     const Table& from = *table(part.table);
+    if (part.is_of_slots) {
+      write_slots(out, from, part);
+      continue;
+    }
     const auto places = out.add(part.table, {.values = part.ids.size() * from.spec().width});
     MUSTER_TRY_VOID(from.read(part.ids, places.values));
   }

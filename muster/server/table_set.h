@@ -1,6 +1,7 @@
 // Table set: the tables of one parameter server, and what batches ask of them. Private to server.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -14,6 +15,12 @@ namespace muster::server {
 
 // For each part of a pull, which of its rows.
 using ChangedRows = std::vector<std::vector<bool>>;
+
+// How many slots of a table are listed by one answer: some milliseconds of a server's time.
+inline std::uint64_t slots_at_once(const TableSpec& spec) {
+  constexpr std::uint64_t bytes = std::uint64_t{4} << 20;
+  return std::max<std::uint64_t>(bytes / (sizeof(float) * spec.width), 1);
+}
 
 class TableSet {
  public:
@@ -55,6 +62,7 @@ class TableSet {
 
  private:
   Result<> check(const Batch& batch, bool has_values) const;
+  static Result<> check_slots(const Table& table, const TablePart& part, bool has_values);
   static Result<> begin_rows(Table& table, std::span<const TablePart> parts);
   Result<> apply_to(Table& table, std::uint64_t step, std::span<const TablePart> parts);
 

@@ -14,6 +14,7 @@ static_assert(std::endian::native == std::endian::little, "batches are read wher
 constexpr std::size_t batch_header_bytes = 16;
 constexpr std::size_t part_header_bytes = 24;
 constexpr std::size_t reason_limit_bytes = 4096;
+constexpr std::size_t suffix_limit_bytes = 32;
 
 std::size_t rounded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 
@@ -105,8 +106,9 @@ Result<Batch> read_batch(std::vector<std::byte> payload) {
   for (std::uint32_t i = 0; i < parts; ++i) {
     if (rest.size() < part_header_bytes) return bad_batch("it ends within a part");
     const auto table = net::load_little<std::uint32_t>(rest.data());
-    TablePart part{.table = table & ~first_values_bit,
+    TablePart part{.table = table & ~(first_values_bit | slots_bit),
                    .has_first_values = (table & first_values_bit) != 0,
+                   .is_of_slots = (table & slots_bit) != 0,
                    .learning_rate = std::bit_cast<float>(net::load_little<std::uint32_t>(rest.data() + 4)),
                    .steps = net::load_little<std::uint64_t>(rest.data() + 8)};
     const std::size_t ids = net::load_little<std::uint32_t>(rest.data() + 16);
@@ -244,6 +246,52 @@ Result<Refusal> decode_refusal(const net::Frame& frame) {
   Refusal refusal{.generation = frame.header.epoch, .reason = in.text(reason_limit_bytes)};
   MUSTER_TRY_VOID(in.finish("a refusal of a parameter server"));
   return refusal;
+}
+
+std::vector<std::byte> encode(const std::vector<KeptFileName>& files) {
+  net::ByteWriter out;
+  out.number(static_cast<std::uint32_t>(files.size()));
+  for (const KeptFileName& file : files) {
+    out.text(file.suffix);
+    out.number(file.size_bytes);
+  }
+  return out.take();
+}
+
+// Nothing but the names of a base and of a log's files: they become paths.
+Result<std::vector<KeptFileName>> decode_kept_files(const net::Frame& frame) {
+  net::ByteReader in(frame.payload);
+  std::vector<KeptFileName> files(in.count(kept_files_max, sizeof(std::uint32_t) + sizeof(std::uint64_t)));
+  bool are_known = true;
+  for (KeptFileName& file : files) {
+    file.suffix = in.text(suffix_limit_bytes);
+    file.size_bytes = in.number<std::uint64_t>();
+    are_known = are_known &&
+                (file.suffix == "base" ||
+                 (!file.suffix.empty() && file.suffix.find_first_not_of("0123456789") == std::string::npos));
+  }
+  MUSTER_TRY_VOID(in.finish("the files of a parameter server"));
+  if (!are_known)
+    return fail(Code::corrupt, "a parameter server has sent a file of another name than its own");
+  return files;
+}
+
+std::vector<std::byte> encode(const KeptFilePart& part) {
+  net::ByteWriter out;
+  out.number(part.file);
+  out.number(part.offset);
+  out.number(part.size_bytes);
+  return out.take();
+}
+
+Result<KeptFilePart> decode_kept_file_part(const net::Frame& frame) {
+  net::ByteReader in(frame.payload);
+  KeptFilePart part;
+  part.file = in.number<std::uint32_t>();
+  part.offset = in.number<std::uint64_t>();
+  part.size_bytes = in.number<std::uint32_t>();
+  MUSTER_TRY_VOID(in.finish("what a parameter server asks of a file"));
+  return part;
 }
 
 }  // namespace muster::server

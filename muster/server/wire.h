@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/net/net.h"
+#include "muster/server/kept_files.h"
 #include "muster/server/protocol.h"
 #include "muster/server/table_spec.h"
 
@@ -28,6 +29,10 @@ enum class FrameType : std::uint16_t {
   pull_ahead = 0x030B,
   rows_early = 0x030C,
   rows_changed = 0x030D,
+  want_files = 0x030E,  // between servers, as what follows
+  kept_files = 0x030F,
+  want_part = 0x0310,
+  file_part = 0x0311,
 };
 
 inline constexpr std::uint64_t batch_limit_bytes = std::uint64_t{1} << 30;
@@ -35,6 +40,8 @@ inline constexpr std::uint64_t unsent_batches_limit_bytes = 4 * batch_limit_byte
 inline constexpr std::size_t tables_max = 4096;
 // In the number of a part's table: its values are first ones.
 inline constexpr std::uint32_t first_values_bit = std::uint32_t{1} << 31;
+// In that of a pull's part: instead of ids, the slots [begin, end) whose rows are wanted, whatever their ids.
+inline constexpr std::uint32_t slots_bit = std::uint32_t{1} << 30;
 
 // In a header's flags, of a log: the record was carried over from the segment before. And in the upper bytes,
 // of all that a server keeps, the version of its form.
@@ -51,8 +58,9 @@ using FramePtr = std::shared_ptr<const std::vector<std::byte>>;
 struct TablePart {
   std::uint32_t table = 0;
   bool has_first_values = false;  // instead of gradients: for rows that are not kept yet
+  bool is_of_slots = false;       // the ids are slots
   float learning_rate = 0;        // of pushes, as the next
-  std::uint64_t steps = 0;        // that the optimizer has done
+  std::uint64_t steps = 0;        // that the optimizer has done; of rows of slots, the slots of the table
   std::span<const std::uint64_t> ids = {};
   std::span<const float> values = {};
 };
@@ -104,10 +112,14 @@ std::vector<std::byte> encode(const CommonPoint& point);
 std::vector<std::byte> encode(const TableMessage& table);
 std::vector<std::byte> encode(const Taken& taken);
 std::vector<std::byte> encode(const Refusal& refusal);
+std::vector<std::byte> encode(const std::vector<KeptFileName>& files);
+std::vector<std::byte> encode(const KeptFilePart& part);
 Result<Hello> decode_hello(const net::Frame& frame);
 Result<CommonPoint> decode_common_point(const net::Frame& frame);
 Result<TableMessage> decode_table(const net::Frame& frame);
 Result<Taken> decode_taken(const net::Frame& frame);
 Result<Refusal> decode_refusal(const net::Frame& frame);
+Result<std::vector<KeptFileName>> decode_kept_files(const net::Frame& frame);
+Result<KeptFilePart> decode_kept_file_part(const net::Frame& frame);
 
 }  // namespace muster::server

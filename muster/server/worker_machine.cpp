@@ -7,49 +7,61 @@
 
 namespace muster::server {
 
-WorkerMachine::WorkerMachine(WorkerConfig config) : config_(config), peers_(config.server_num) {}
+WorkerMachine::WorkerMachine(WorkerConfig config)
+    : config_(std::move(config)),
+      holders_{.servers = config_.server_num, .copies = config_.copies},
+      peers_(holders_.count()),
+      unkept_(holders_.servers) {}
 
+// A server may have come back on an empty disk, with what the other holder of its rows has: what it said
+// before of pushes that are kept is void.
 ToServerMessages WorkerMachine::begin(std::uint64_t generation, std::uint64_t step) {
   MUSTER_CHECK(generation > generation_, "a generation of parameter servers begins twice");
   generation_ = generation;
   begin_ = next_ = step;
   pulls_.clear();
   failure_.reset();
+  for (std::uint32_t share = 0; share < holders_.servers; ++share) {
+    Pushes& unkept = unkept_[share];
+    std::erase_if(unkept, [&](const Push& push) { return push.step >= step; });
+    for (Push& push : unkept) push.generation = generation;
+    const std::uint64_t kept = std::min(kept_of(share), step);
+    for (std::uint32_t holder = share; holder < holders_.count(); holder += holders_.servers)
+      peers_[holder].kept = kept;
+  }
   ToServerMessages messages;
-  for (std::uint32_t server = 0; server < config_.server_num; ++server) {
-    Peer& peer = peers_[server];
-    std::erase_if(peer.unkept, [&](const Push& push) { return push.step >= step; });
-    for (Push& push : peer.unkept) push.generation = generation;
-    peer.kept = std::min(peer.kept, step);
-    const auto hello = retry(server);
+  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder) {
+    const auto hello = retry(holder);
     messages.insert(messages.end(), hello.begin(), hello.end());
   }
   return messages;
 }
 
 ToServerMessages WorkerMachine::ask(const PullPlace& place, std::vector<Body> bodies, bool is_ahead) {
-  MUSTER_CHECK(bodies.size() == config_.server_num, "a pull has one body for each server");
+  MUSTER_CHECK(bodies.size() == holders_.servers, "a pull has one body for each share");
+  const std::uint32_t count = holders_.count();
+  bodies.resize(count, config_.nothing);
   PendingPull& pending = pulls_[place];
   pending = {.is_ahead = is_ahead,
              .bodies = std::move(bodies),
-             .serials = std::vector<std::uint32_t>(config_.server_num),
-             .early = std::vector<std::optional<Rows>>(config_.server_num),
-             .rows = std::vector<std::optional<Rows>>(config_.server_num)};
+             .serials = std::vector<std::uint32_t>(count),
+             .early = std::vector<std::optional<Rows>>(count),
+             .rows = std::vector<std::optional<Rows>>(count)};
   ToServerMessages messages;
-  for (std::uint32_t server = 0; server < config_.server_num; ++server)
-    if (peers_[server].is_welcome) messages.push_back({server, pull_message(place, pending, server)});
+  for (std::uint32_t holder = 0; holder < count; ++holder)
+    if (peers_[holder].is_welcome) messages.push_back({holder, pull_message(place, pending, holder)});
   return messages;
 }
 
-Pull WorkerMachine::pull_message(const PullPlace& place, PendingPull& pending, std::uint32_t server) {
-  pending.serials[server] = ++serial_;
-  pending.early[server].reset();
+Pull WorkerMachine::pull_message(const PullPlace& place, PendingPull& pending, std::uint32_t holder) {
+  pending.serials[holder] = ++serial_;
+  pending.early[holder].reset();
   return {.worker = config_.worker,
           .generation = generation_,
           .step = place.first,
           .serial = serial_,
           .is_ahead = pending.is_ahead,
-          .body = pending.bodies[server]};
+          .body = pending.bodies[holder]};
 }
 
 Push WorkerMachine::push_of(Body body) const {
@@ -57,13 +69,12 @@ Push WorkerMachine::push_of(Body body) const {
 }
 
 ToServerMessages WorkerMachine::push(std::vector<Body> bodies) {
-  MUSTER_CHECK(bodies.size() == config_.server_num, "a push has one body for each server");
+  MUSTER_CHECK(bodies.size() == holders_.servers, "a push has one body for each share");
+  for (std::uint32_t share = 0; share < holders_.servers; ++share)
+    unkept_[share].push_back(push_of(std::move(bodies[share])));
   ToServerMessages messages;
-  for (std::uint32_t server = 0; server < config_.server_num; ++server) {
-    Peer& peer = peers_[server];
-    peer.unkept.push_back(push_of(std::move(bodies[server])));
-    if (peer.is_welcome) messages.push_back({server, peer.unkept.back()});
-  }
+  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder)
+    if (peers_[holder].is_welcome) messages.push_back({holder, unkept_[holders_.share(holder)].back()});
   ++next_;
   return messages;
 }
@@ -71,82 +82,97 @@ ToServerMessages WorkerMachine::push(std::vector<Body> bodies) {
 ToServerMessages WorkerMachine::set_common_point(std::uint64_t step) {
   common_point_ = std::max(common_point_, step);
   ToServerMessages messages;
-  for (std::uint32_t server = 0; server < config_.server_num; ++server)
-    if (peers_[server].is_welcome) messages.push_back({server, common_point()});
+  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder)
+    if (peers_[holder].is_welcome) messages.push_back({holder, common_point()});
   return messages;
 }
 
-ToServerMessages WorkerMachine::receive(std::uint32_t server, const ToWorker& message) {
+ToServerMessages WorkerMachine::receive(std::uint32_t holder, const ToWorker& message) {
   if (const auto* refusal = std::get_if<Refusal>(&message)) {
     if (refusal->generation == generation_) fail_with(Code::refused, refusal->reason);
     return {};
   }
   if (const auto* rows = std::get_if<Rows>(&message)) {
-    if (rows->generation == generation_) take(server, *rows);
+    if (rows->generation == generation_) take(holder, *rows);
     return {};
   }
   const auto& answer = std::get<Taken>(message);
-  return answer.generation == generation_ ? taken(server, answer) : ToServerMessages{};
+  return answer.generation == generation_ ? taken(holder, answer) : ToServerMessages{};
 }
 
 // Early rows that were sent before a later look at them are no base for what has changed since that one: they
 // are asked for again.
-void WorkerMachine::take(std::uint32_t server, const Rows& rows) {
+void WorkerMachine::take(std::uint32_t holder, const Rows& rows) {
   const auto pending = std::ranges::find_if(
-      pulls_, [&](const auto& each) { return each.second.serials[server] == rows.serial; });
-  if (pending == pulls_.end() || pending->second.rows[server]) return;
-  std::optional<Rows>& early = pending->second.early[server];
+      pulls_, [&](const auto& each) { return each.second.serials[holder] == rows.serial; });
+  if (pending == pulls_.end() || pending->second.rows[holder]) return;
+  std::optional<Rows>& early = pending->second.early[holder];
   if (rows.kind == Rows::Kind::early) {
     if (!early || early->applied < rows.applied) early = rows;
     return;
   }
   if (rows.kind == Rows::Kind::changed && (!early || early->applied < rows.since)) return;
-  std::optional<Rows>& place = pending->second.rows[server];
+  std::optional<Rows>& place = pending->second.rows[holder];
   place = rows;
   if (rows.kind == Rows::Kind::changed) place->early = early->body;
 }
 
-ToServerMessages WorkerMachine::taken(std::uint32_t server, const Taken& taken) {
-  Peer& peer = peers_[server];
+ToServerMessages WorkerMachine::taken(std::uint32_t holder, const Taken& taken) {
+  Peer& peer = peers_[holder];
   peer.kept = std::max(peer.kept, std::min(taken.kept, next_));
-  std::erase_if(peer.unkept, [&](const Push& push) { return push.step < taken.kept; });
+  const std::uint32_t share = holders_.share(holder);
+  const std::uint64_t kept = kept_of(share);
+  std::erase_if(unkept_[share], [&](const Push& push) { return push.step < kept; });
   ToServerMessages messages;
   if (!taken.is_welcome) return messages;
   peer.is_welcome = true;
-  send_again(server, taken.next, messages);
+  send_again(holder, taken.next, messages);
   return messages;
 }
 
-void WorkerMachine::send_again(std::uint32_t server, std::uint64_t next, ToServerMessages& messages) {
-  const Peer& peer = peers_[server];
-  const std::uint64_t first_held = peer.unkept.empty() ? next_ : peer.unkept.front().step;
-  if (next < first_held)
-    return fail_with(Code::peer_lost,
-                     fmt::format("server {} has lost the push of step {} of worker {}, and no process has "
-                                 "it any more: all go back to their common point",
-                                 server, next, config_.worker));
-  if (common_point_ > 0) messages.push_back({server, common_point()});
-  for (const Push& push : peer.unkept)
-    if (push.step >= next) messages.push_back({server, push});
-  for (auto& [place, pending] : pulls_)
-    if (!pending.rows[server]) messages.push_back({server, pull_message(place, pending, server)});
+std::string WorkerMachine::described(std::uint32_t holder) const {
+  if (holders_.copies == 1) return fmt::format("server {}", holders_.server(holder));
+  return fmt::format("server {} (and server {}, which has the same rows)", holders_.server(holder),
+                     holders_.server(holders_.other(holder)));
 }
 
-ToServerMessages WorkerMachine::retry(std::uint32_t server) {
-  peers_[server].is_welcome = false;
-  return {{server, Hello{.worker = config_.worker, .generation = generation_, .begin = begin_}}};
+void WorkerMachine::send_again(std::uint32_t holder, std::uint64_t next, ToServerMessages& messages) {
+  const Pushes& unkept = unkept_[holders_.share(holder)];
+  const std::uint64_t first_held = unkept.empty() ? next_ : unkept.front().step;
+  if (next < first_held)
+    return fail_with(Code::peer_lost,
+                     fmt::format("{} has lost the push of step {} of worker {}, and no process has "
+                                 "it any more: all go back to their common point; where that does not help, "
+                                 "MUSTER_FRESH=1 begins the job anew",
+                                 described(holder), next, config_.worker));
+  if (common_point_ > 0) messages.push_back({holder, common_point()});
+  for (const Push& push : unkept)
+    if (push.step >= next) messages.push_back({holder, push});
+  for (auto& [place, pending] : pulls_)
+    if (!pending.rows[holder]) messages.push_back({holder, pull_message(place, pending, holder)});
+}
+
+ToServerMessages WorkerMachine::retry(std::uint32_t holder) {
+  peers_[holder].is_welcome = false;
+  return {{holder, Hello{.worker = config_.worker, .generation = generation_, .begin = begin_}}};
 }
 
 std::optional<std::vector<Rows>> WorkerMachine::take_rows(std::uint64_t step, std::uint32_t number) {
   const auto pending = pulls_.find({step, number});
   if (pending == pulls_.end()) return std::nullopt;
+  const auto& answers = pending->second.rows;
+  if (!std::ranges::all_of(answers, [](const auto& each) { return each.has_value(); })) return std::nullopt;
   std::vector<Rows> rows;
-  for (auto& place : pending->second.rows) {
-    if (!place) return std::nullopt;
-    rows.push_back(*place);
-  }
+  for (std::uint32_t share = 0; share < holders_.servers; ++share) rows.push_back(*answers[share]);
   pulls_.erase(pending);
   return rows;
+}
+
+std::uint64_t WorkerMachine::kept_of(std::uint32_t share) const {
+  std::uint64_t least = peers_[share].kept;
+  for (std::uint32_t holder = share; holder < holders_.count(); holder += holders_.servers)
+    least = std::min(least, peers_[holder].kept);
+  return least;
 }
 
 std::uint64_t WorkerMachine::kept() const {
@@ -159,19 +185,19 @@ bool WorkerMachine::is_welcome() const {
   return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.is_welcome; });
 }
 
-bool WorkerMachine::awaits(std::uint32_t server) const {
-  return peers_[server].kept < next_ || lacks_answer(server);
+bool WorkerMachine::awaits(std::uint32_t holder) const {
+  return peers_[holder].kept < next_ || lacks_answer(holder);
 }
 
-bool WorkerMachine::lacks_answer(std::uint32_t server) const {
-  return !peers_[server].is_welcome || std::any_of(pulls_.begin(), pulls_.end(), [&](const auto& each) {
-    return each.first.first <= next_ && !each.second.rows[server];
+bool WorkerMachine::lacks_answer(std::uint32_t holder) const {
+  return !peers_[holder].is_welcome || std::any_of(pulls_.begin(), pulls_.end(), [&](const auto& each) {
+    return each.first.first <= next_ && !each.second.rows[holder];
   });
 }
 
 std::size_t WorkerMachine::held() const {
   std::size_t all = 0;
-  for (const Peer& peer : peers_) all += peer.unkept.size();
+  for (const Pushes& pushes : unkept_) all += pushes.size();
   return all;
 }
 

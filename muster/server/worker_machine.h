@@ -1,9 +1,9 @@
 // Worker machine: one worker's side of the protocol of parameter servers as a pure state machine
 // (docs/adr/0049-parameter-servers.md).
 //
-// It keeps each push until its server has it on the disk, and sends again what a server lacks. Its owner
-// carries out the messages, calls `retry` where a connection was made anew (or an answer is overdue), and
-// waits. No clock, no threads.
+// It keeps each push until all servers that hold its rows have it on the disk, and sends again what a server
+// lacks. Its owner carries out the messages, calls `retry` where a connection was made anew (or an answer is
+// overdue), and waits. No clock, no threads.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,21 @@
 #include <vector>
 
 #include "muster/server/protocol.h"
+#include "muster/server/sharding.h"
 
 namespace muster::server {
 
 struct WorkerConfig {
   std::uint32_t worker = 0;
   std::uint32_t server_num = 1;
+  std::uint32_t copies = 1;
+  // What copies are asked for, where the first holder of each share is asked for rows: nothing. Their answers
+  // say that they, too, have all pushes that a step must see.
+  Body nothing = {};
 };
 
 struct ToServerMessage {
-  std::uint32_t server = 0;
+  std::uint32_t holder = 0;  // see Holders: where there are no copies, the server
   ToServer message = {};
 };
 using ToServerMessages = std::vector<ToServerMessage>;
@@ -35,7 +40,7 @@ class WorkerMachine {
 
   // All workers begin a generation at this step: pushes of it and of later steps are forgotten, pulls too.
   ToServerMessages begin(std::uint64_t generation, std::uint64_t step);
-  // One body for each server, in order. A step is pulled before it is pushed, and pushed once. Pulls of a
+  // One body for each share, in order. A step is pulled before it is pushed, and pushed once. Pulls of a
   // step are told apart by a number of their owner's.
   ToServerMessages pull(std::uint64_t step, std::vector<Body> bodies, std::uint32_t number = 0) {
     return ask({step, number}, std::move(bodies), false);
@@ -49,11 +54,11 @@ class WorkerMachine {
   ToServerMessages push(std::vector<Body> bodies);
   // No worker goes back behind this step any more; servers hear of it again whenever they are welcome again.
   ToServerMessages set_common_point(std::uint64_t step);
-  ToServerMessages receive(std::uint32_t server, const ToWorker& message);
+  ToServerMessages receive(std::uint32_t holder, const ToWorker& message);
   // Says hello to the server again; its answer brings what it lacks.
-  ToServerMessages retry(std::uint32_t server);
+  ToServerMessages retry(std::uint32_t holder);
 
-  // The rows of a pull from all servers, once all have come; only once.
+  // The rows of a pull of all shares, once all servers have answered; only once.
   std::optional<std::vector<Rows>> take_rows(std::uint64_t step, std::uint32_t number = 0);
   // The step of the next push.
   std::uint64_t next() const { return next_; }
@@ -61,10 +66,10 @@ class WorkerMachine {
   std::uint64_t kept() const;
   // Whether every server has answered this generation's hello.
   bool is_welcome() const;
-  // Whether an answer of this server is awaited.
-  bool awaits(std::uint32_t server) const;
+  // Whether an answer of this one is awaited.
+  bool awaits(std::uint32_t holder) const;
   // Whether that is one without which nothing goes on here: to a hello or to a pull.
-  bool lacks_answer(std::uint32_t server) const;
+  bool lacks_answer(std::uint32_t holder) const;
   // Why this generation cannot go on: refused, or a server wants a push that this worker does not have.
   const std::optional<Error>& failure() const { return failure_; }
 
@@ -74,13 +79,13 @@ class WorkerMachine {
 
  private:
   struct Peer {
-    std::deque<Push> unkept;  // in the order of their steps, which follow each other
     std::uint64_t kept = 0;
     bool is_welcome = false;  // it has answered the last hello
   };
+  using Pushes = std::deque<Push>;  // in the order of their steps, which follow each other
   struct PendingPull {
     bool is_ahead = false;
-    std::vector<Body> bodies = {};  // by server, as all that follows
+    std::vector<Body> bodies = {};  // by holder, as all that follows
     std::vector<std::uint32_t> serials = {};
     std::vector<std::optional<Rows>> early = {};
     std::vector<std::optional<Rows>> rows = {};
@@ -88,11 +93,14 @@ class WorkerMachine {
   using PullPlace = std::pair<std::uint64_t, std::uint32_t>;  // step, number
 
   ToServerMessages ask(const PullPlace& place, std::vector<Body> bodies, bool is_ahead);
-  Pull pull_message(const PullPlace& place, PendingPull& pending, std::uint32_t server);
-  void take(std::uint32_t server, const Rows& rows);
+  Pull pull_message(const PullPlace& place, PendingPull& pending, std::uint32_t holder);
+  void take(std::uint32_t holder, const Rows& rows);
 
-  ToServerMessages taken(std::uint32_t server, const Taken& taken);
-  void send_again(std::uint32_t server, std::uint64_t next, ToServerMessages& messages);
+  ToServerMessages taken(std::uint32_t holder, const Taken& taken);
+  void send_again(std::uint32_t holder, std::uint64_t next, ToServerMessages& messages);
+  // Every holder of the share has the pushes before this step on its disk.
+  std::uint64_t kept_of(std::uint32_t share) const;
+  std::string described(std::uint32_t holder) const;
   void fail_with(Code code, std::string message);
   Push push_of(Body body) const;
   CommonPoint common_point() const {
@@ -104,7 +112,9 @@ class WorkerMachine {
   std::uint64_t begin_ = 0;
   std::uint64_t next_ = 0;
   std::uint64_t common_point_ = 0;
-  std::vector<Peer> peers_;
+  Holders holders_;
+  std::vector<Peer> peers_;     // by holder
+  std::vector<Pushes> unkept_;  // by share
   std::map<PullPlace, PendingPull> pulls_;
   std::uint32_t serial_ = 0;  // of the last pull that was sent
   std::optional<Error> failure_;

@@ -98,9 +98,11 @@ Result<server::TableSpec> dense_table(std::int64_t number, std::size_t servers) 
                            .rule = rule};
 }
 
-// The formula by which rows begin, null where there is none.
+// The formula by which rows begin (where any number has one: other rows than those with values), null where
+// there is none.
 const nn::ElementFormula* formula_of(const graph::Parameter& table) {
-  return table.served_rows()->values.defined() ? nullptr : table.initializer().target<nn::ElementFormula>();
+  const bool is_set = table.served_rows()->values.defined() && !table.served_rows()->takes_any_id();
+  return is_set ? nullptr : table.initializer().target<nn::ElementFormula>();
 }
 
 Result<server::TableSpec> embedding_table(std::int64_t number) {
@@ -153,9 +155,11 @@ Result<> ServedParameters::follow_epoch(std::uint64_t step) {
     client_ = std::make_unique<server::ParameterClient>(server::ParameterClient::Options{
         .worker = session_.membership().rank(),
         .servers = addresses,
+        .copies = options_.copies,
         .job_id = roster.job_id,
         .staleness = parameter_servers().staleness,
         .timeout = options_.call_timeout,
+        .clock = options_.clock,
         .security =
             [this](std::uint32_t server) {
               const std::lock_guard lock(notes_mutex_);
@@ -202,7 +206,8 @@ Result<> ServedParameters::add_table(std::int64_t number) {
   spec.eviction = {.age_max = static_cast<std::uint64_t>(options.age_max),
                    .rows_max = static_cast<std::uint64_t>(options.rows_max)};
   const bool lacks_formula = is_table(number) && formula_of(parameter) == nullptr;
-  if (lacks_formula && epoch_ == 1 && next_ > 0)
+  const bool has_values = lacks_formula || (is_table(number) && parameter.served_rows()->values.defined());
+  if (has_values && epoch_ == 1 && next_ > 0)
     return fail(
         Code::not_provided,
         fmt::format("table '{}', whose rows begin with values of their own, is looked up first behind "
@@ -216,13 +221,16 @@ Result<> ServedParameters::add_table(std::int64_t number) {
                     spec.name));
   Table table{.has_rule = graph::served_parameter(number).rule.has_value()};
   MUSTER_TRY(table.number, client_->add_table(spec, static_cast<std::size_t>(options.cached_rows)));
-  if (lacks_formula) {
+  if (has_values) {
     table.made_values = parameter.served_rows()->values;
     if (!table.made_values.defined()) table.made_values = made_whole(parameter);
     table.first_values = {table.made_values.data<float>(),
                           static_cast<std::size_t>(table.made_values.elements())};
   }
-  if (!is_table(number) || !table.first_values.empty()) {
+  if (has_values && spec.rows == 0) {
+    const Tensor& ids = parameter.served_rows()->ids;
+    table.all_ids.assign(ids.data<std::int64_t>(), ids.data<std::int64_t>() + ids.elements());
+  } else if (!is_table(number) || !table.first_values.empty()) {
     table.all_ids.resize(spec.rows);
     std::iota(table.all_ids.begin(), table.all_ids.end(), std::uint64_t{0});
   }
@@ -293,9 +301,13 @@ Result<> ServedParameters::look_up_now(std::uint64_t step, const graph::ServedLo
   MUSTER_TRY_VOID(ahead_.looked_up(*client_, step, table.number, lookup));
   if (table.first_values.empty() || !servers_may_not_have_begun()) return {};
   const std::size_t width = lookup.rows.size() / std::max<std::size_t>(lookup.ids.size(), 1);
-  for (std::size_t i = 0; i < lookup.ids.size(); ++i)
-    std::ranges::copy(table.first_values.subspan(lookup.ids[i] * width, width),
+  for (std::size_t i = 0; i < lookup.ids.size(); ++i) {
+    const auto found = std::ranges::lower_bound(table.all_ids, lookup.ids[i]);
+    if (found == table.all_ids.end() || *found != lookup.ids[i]) continue;  // it begins by a formula
+    const auto place = static_cast<std::size_t>(found - table.all_ids.begin());
+    std::ranges::copy(table.first_values.subspan(place * width, width),
                       lookup.rows.begin() + static_cast<std::ptrdiff_t>(i * width));
+  }
   return {};
 }
 
@@ -304,6 +316,25 @@ Result<> ServedParameters::look_up(std::int64_t steps, const graph::ServedLookup
                                 [&] { return look_up_now(static_cast<std::uint64_t>(steps), lookup); }));
   if (step_is_aborted()) std::ranges::fill(lookup.rows, 0.0F);
   return {};
+}
+
+Result<> ServedParameters::list_rows_now(std::int64_t number, server::ParameterClient::ListedRows& listed) {
+  MUSTER_TRY_VOID(follow_epoch(next_));
+  MUSTER_TRY_VOID(add_table(number));
+  const Table& table = tables_.at(number);
+  if (!table.first_values.empty() && servers_may_not_have_begun()) {
+    listed = {.ids = table.all_ids, .values = {table.first_values.begin(), table.first_values.end()}};
+    return {};
+  }
+  MUSTER_TRY(listed, client_->list_rows(next_, table.number));
+  return {};
+}
+
+Result<server::ParameterClient::ListedRows> ServedParameters::list_rows(std::int64_t number) {
+  server::ParameterClient::ListedRows listed;
+  MUSTER_TRY_VOID(call_together("a list of the rows on parameter servers",
+                                [&] { return list_rows_now(number, listed); }));
+  return listed;
 }
 
 // ---- Updates

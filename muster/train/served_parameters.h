@@ -29,6 +29,8 @@ class ServedParameters {
  public:
   struct Options {
     Duration call_timeout{};
+    std::uint32_t copies = 1;  // of each row
+    const Clock& clock = real_clock();
     std::shared_ptr<const net::Security> security = {};  // null: plain
   };
   // The session is borrowed.
@@ -38,6 +40,8 @@ class ServedParameters {
   Result<> look_up(std::int64_t steps, const graph::ServedLookup& lookup);
   // Before the table's first lookup.
   void set_options(std::int64_t number, const TableOptions& options) { options_of_tables_[number] = options; }
+  // All rows of a table without vocabulary that were updated. The script has looked one up just now.
+  Result<server::ParameterClient::ListedRows> list_rows(std::int64_t number);
   bool has_table(std::int64_t number) const { return tables_.contains(number); }
   // Hints that change no number: what the next step will look up, and this step's and the next batch of a
   // training.
@@ -68,6 +72,7 @@ class ServedParameters {
   Result<> update_now(const graph::ServedSteps& steps, std::span<const graph::ServedUpdate> updates,
                       const NotesByNumber& notes);
   Result<> look_up_now(std::uint64_t step, const graph::ServedLookup& lookup);
+  Result<> list_rows_now(std::int64_t number, server::ParameterClient::ListedRows& listed);
   Result<> follow_epoch(std::uint64_t step);
   Result<> add_table(std::int64_t number);
   Result<> push(std::uint64_t own_steps, std::span<const graph::ServedUpdate> updates,
@@ -82,7 +87,7 @@ class ServedParameters {
 
   struct Table {
     std::uint32_t number = 0;                  // on the servers
-    std::vector<std::uint64_t> all_ids = {};   // where the workers say what rows begin with
+    std::vector<std::uint64_t> all_ids = {};   // where the workers say what rows begin with; ascending
     std::span<const float> first_values = {};  // of a table of embeddings that a formula does not begin
     Tensor made_values = {};                   // whose elements they are
     bool has_rule = false;                     // of an optimizer

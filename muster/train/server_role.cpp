@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -33,13 +35,16 @@ Result<std::string> log_of(const cluster::Settings& settings, const cluster::Nod
   return fmt::format("{}/server_{}", folder, node.rank());
 }
 
-// A finished job's log and rows are of no use.
+// A finished job's log and rows are of no use: neither its own nor those of which it has a copy.
 void remove_files(const std::filesystem::path& log_path) {
-  const std::string beginning = log_path.filename().string() + ".";
+  const std::string own = log_path.filename().string() + ".",
+                    copies = log_path.filename().string() + "_copy_";
   std::error_code ignored;
   std::vector<std::filesystem::path> found;
   for (const auto& entry : std::filesystem::directory_iterator(log_path.parent_path(), ignored))
-    if (entry.path().filename().string().starts_with(beginning)) found.push_back(entry.path());
+    if (const std::string name = entry.path().filename().string();
+        name.starts_with(own) || name.starts_with(copies))
+      found.push_back(entry.path());
   for (const std::filesystem::path& file : found) std::filesystem::remove(file, ignored);
 }
 
@@ -57,9 +62,54 @@ cluster::Activity activity_of(const server::ParameterServer::State& state) {
                       .waiting = state.waiting.workers}};
 }
 
+std::vector<net::Address> addresses_in(const cluster::Roster& roster) {
+  std::vector<net::Address> addresses;
+  for (const cluster::Member& each : roster.servers)
+    addresses.push_back({.ip = each.address, .port = each.data_port});
+  return addresses;
+}
+
+// How a server finds another one: both may be started again elsewhere.
+class OtherServers {
+ public:
+  explicit OtherServers(std::shared_ptr<const cluster::Roster> roster) : roster_(std::move(roster)) {}
+
+  void formed(std::shared_ptr<const cluster::Roster> roster) {
+    const std::lock_guard lock(mutex_);
+    roster_ = std::move(roster);
+    tell();
+  }
+  // Null: it is about to end.
+  void set_server(server::ParameterServer* server) {
+    const std::lock_guard lock(mutex_);
+    server_ = server;
+    tell();
+  }
+  net::ConnectionSecurity security_of(const std::shared_ptr<const net::Security>& security,
+                                      std::uint32_t server) {
+    const std::lock_guard lock(mutex_);
+    return {.security = security,
+            .expected = cluster::identity_of(roster_->servers[server]),
+            .peer_name = fmt::format("server {}", server)};
+  }
+
+ private:
+  void tell() {
+    if (server_ == nullptr) return;
+    const std::vector<net::Address> addresses = addresses_in(*roster_);
+    for (std::uint32_t server = 0; server < addresses.size(); ++server)
+      server_->set_address(server, addresses[server]);
+  }
+
+  std::mutex mutex_;
+  std::shared_ptr<const cluster::Roster> roster_;
+  server::ParameterServer* server_ = nullptr;
+};
+
 Result<std::unique_ptr<server::ParameterServer>> open(net::Loop& loop, const cluster::Settings& settings,
                                                       const cluster::Registration& registration,
                                                       const cluster::Node& node,
+                                                      const std::shared_ptr<OtherServers>& others,
                                                       const std::string& log_path) {
   const auto roster = node.roster();
   return server::ParameterServer::open(
@@ -67,6 +117,11 @@ Result<std::unique_ptr<server::ParameterServer>> open(net::Loop& loop, const clu
              .job_id = roster->job_id,
              .share = {.server = node.rank(), .servers = settings.server_num},
              .config = {.worker_num = settings.worker_num, .staleness = parameter_servers().staleness},
+             .copies = settings.server_copies,
+             .servers = addresses_in(*roster),
+             .generation = roster->epoch,
+             .security_of = [others, security = registration.security](
+                                std::uint32_t server) { return others->security_of(security, server); },
              .log_path = log_path,
              .log_limit_bytes = settings.server_log_bytes,
              .memory_bytes = memory_left_bytes(servers_here(*roster, node.rank())),
@@ -80,10 +135,14 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
                                                  const cluster::Registration& registration,
                                                  cluster::Node& node,
                                                  const cluster::Interrupted& interrupted) {
-  node.on_epoch({.lost = [&registration](const cluster::Failure&) -> Result<cluster::DataEndpoint> {
-                   return cluster::DataEndpoint{registration.data_port, registration.local_name};
-                 },
-                 .formed = [](const std::shared_ptr<const cluster::Roster>&) {}});
+  const auto others = std::make_shared<OtherServers>(node.roster());
+  node.on_epoch(
+      {.lost = [&registration](const cluster::Failure&) -> Result<cluster::DataEndpoint> {
+         return cluster::DataEndpoint{registration.data_port, registration.local_name};
+       },
+       .formed =
+           [others](std::shared_ptr<const cluster::Roster> roster) { others->formed(std::move(roster)); }});
+  others->formed(node.roster());  // where one was formed just now
   const auto give_up = [&node](const Error& error) {
     const cluster::Failure failure = cluster::failure_from(error);
     node.leave(failure.exit_code, failure.message);
@@ -92,8 +151,9 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
   const auto log_path = log_of(settings, node);
   if (!log_path) return give_up(log_path.error());
   net::Loop loop;
-  auto server = open(loop, settings, registration, node, *log_path);
+  auto server = open(loop, settings, registration, node, others, *log_path);
   if (!server) return give_up(server.error());
+  others->set_server(server->get());
   node.on_beat([state = (*server)->watch()] { return activity_of(state()); });
   std::atomic<bool> has_stopped = false;
   std::thread thread([&] {
@@ -101,6 +161,7 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
     has_stopped = true;
   });
   auto failure = node.wait([&] { return has_stopped || (interrupted && interrupted()); });
+  others->set_server(nullptr);
   loop.post([&loop] { loop.stop(); });
   thread.join();
   if (const auto& trouble = (*server)->failure()) return give_up(*trouble);

@@ -29,11 +29,13 @@ collective::Transport transport_of(const cluster::Settings& settings) {
   return settings.transport == "ucx" ? collective::Transport::ucx : collective::Transport::tcp;
 }
 
-cluster::Trait parameter_servers_trait() {
+cluster::Trait parameter_servers_trait(const cluster::Settings& settings) {
   const ParameterServers& chosen = parameter_servers();
   if (!chosen.enabled) return {"set_ps_context", "enable_ps=False"};
   const std::string staleness = chosen.staleness ? std::to_string(*chosen.staleness) : "None";
-  return {"set_ps_context", fmt::format("enable_ps=True, staleness={}", staleness)};
+  const std::string copies =
+      settings.server_copies > 1 ? fmt::format(", MUSTER_SERVER_COPIES={}", settings.server_copies) : "";
+  return {"set_ps_context", fmt::format("enable_ps=True, staleness={}{}", staleness, copies)};
 }
 
 // As the scheduler will know it. The listener is where the other workers will connect.
@@ -43,7 +45,7 @@ Result<cluster::Registration> registration_of(const cluster::Settings& settings,
   if (settings.enable_recovery && settings.role == cluster::Role::worker)
     made.find_jobs = [path = settings.recovery_path] { return jobs_found_in(path); };
   for (cluster::Trait& trait : program_traits()) made.traits.push_back(std::move(trait));
-  if (settings.server_num > 0) made.traits.push_back(parameter_servers_trait());
+  if (settings.server_num > 0) made.traits.push_back(parameter_servers_trait(settings));
   return made;
 }
 
@@ -103,8 +105,10 @@ std::optional<cluster::Failure> Session::open(const cluster::Settings& settings,
   made->follow_cluster();
   if (auto failure = made->connect()) return failure;
   process().session = made.release();
-  process().served_parameters = new ServedParameters(
-      *process().session, {.call_timeout = settings.receive_timeout, .security = registration->security});
+  process().served_parameters =
+      new ServedParameters(*process().session, {.call_timeout = settings.receive_timeout,
+                                                .copies = settings.server_copies,
+                                                .security = registration->security});
   set_while_waiting([] { Session::current()->membership_.look_for_interruption_of_wait(); });
   start_clock();
   set_activity(cluster::WorkPhase::script);

@@ -61,6 +61,24 @@ def kill_server(job, random):
     start(job, name)
 
 
+def lose_server_disk(job, random):
+    """It comes back on an empty disk: each row is on another one, too."""
+    number = random.randrange(job.servers)
+    name = f"server {number}"
+    kill(job, name)
+    for file in job.paths[name].rglob(f"server_{number}*"):
+        file.unlink()
+    start(job, name)
+
+
+def lose_both_server_disks(job, _random):
+    names = [f"server {number}" for number in range(job.servers)]
+    kill(job, *names)
+    for file in job.paths[names[0]].rglob("server_*"):
+        file.unlink()
+    start(job, *names)
+
+
 def kill_server_and_worker(job, random):
     names = [f"server {random.randrange(job.servers)}", *some_workers(job, random, 1)]
     kill(job, *names)

@@ -189,6 +189,64 @@ def test_a_training_goes_on_from_rows_behind_which_a_server_has_cut_its_log_off(
         assert job.wait() == expected
 
 
+COPIES = {"MUSTER_SERVER_COPIES": "2"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "variables"),
+    [
+        (faults.lose_server_disk, {}),
+        (faults.lose_server_disk, {"MUSTER_SERVER_LOG_MIB": "0"}),
+        (faults.kill_server_and_worker, {}),
+        (faults.kill_everybody, {}),
+    ],
+    ids=["disk", "disk_and_base", "server_and_worker", "everybody"],
+)
+def test_a_training_with_copies_goes_on_with_the_same_bits(
+    tmp_path, more_digits, unbroken_end, fault, variables
+):
+    expected = unbroken_end("model")
+    with recovering(tmp_path, "model", more_digits, **COPIES, **variables) as job:
+        while variables and len(list(tmp_path.rglob("recovery/*/server_*.base"))) < 4:
+            job.wait_for_progress(job.newest_point())
+            assert not job.has_ended()
+        job.wait_for_progress(())
+        assert len(list(tmp_path.rglob("recovery/*/server_?_copy_?.*"))) >= 2
+        fault(job, random.Random(1))
+        assert job.wait() == expected
+    assert not list(tmp_path.rglob("recovery/*/server_*"))
+
+
+def test_a_server_on_an_empty_disk_says_that_its_rows_came_from_another_one(tmp_path, more_digits):
+    with recovering(tmp_path, "model", more_digits, **COPIES, MUSTER_LOG="info") as job:
+        job.wait_for_progress(())
+        faults.lose_server_disk(job, random.Random(1))
+        job.wait()
+        texts = "\n".join(process.output() for process in job.everybody if process.name.startswith("server"))
+    assert len(re.findall(r"has the rows of share \d from parameter server \d", texts)) == 2
+
+
+def test_an_encrypted_server_gets_its_rows_again_on_an_empty_disk(tmp_path, more_digits, unbroken_end):
+    expected = unbroken_end("model")
+    certificates = tmp_path / "certificates"
+    certificates.mkdir()
+    with recovering(tmp_path, "model", more_digits, **COPIES, **Tree(certificates).variables()) as job:
+        job.wait_for_progress(())
+        faults.lose_server_disk(job, random.Random(1))
+        assert job.wait() == expected
+
+
+def test_rows_that_both_servers_have_lost_end_the_job_with_their_names(tmp_path, more_digits):
+    with recovering(tmp_path, "model", more_digits, **COPIES) as job:
+        for _ in range(3):
+            job.wait_for_progress(job.newest_point())
+        faults.lose_both_server_disks(job, random.Random(1))
+        with pytest.raises(recovering_job.LostError):
+            job.wait()
+        texts = "\n".join(job.processes[f"worker {rank}"].output() for rank in range(2))
+    assert "which has the same rows" in texts
+
+
 def test_an_encrypted_training_goes_on_when_a_server_is_lost(tmp_path, more_digits, unbroken_end):
     expected = unbroken_end("model")
     certificates = tmp_path / "certificates"

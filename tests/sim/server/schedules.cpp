@@ -43,6 +43,7 @@ Plan plan_for(std::uint64_t seed) {
                            .what = draw.bits()});
   std::sort(plan.faults.begin(), plan.faults.end(),
             [](const Fault& a, const Fault& b) { return a.when < b.when; });
+  if (plan.server_num > 1 && draw.below(2) == 0) plan.copies = 2;
   return plan;
 }
 
@@ -62,9 +63,10 @@ std::vector<std::string> explain(std::uint64_t seed) {
     less.faults.erase(less.faults.begin() + static_cast<std::ptrdiff_t>(i));
     if (!promise.empty() && promise_broken(less) == promise) plan = std::move(less);
   }
-  std::vector<std::string> lines{fmt::format(
-      "{} workers, {} servers, staleness {}, {} steps, a point every {}", plan.worker_num, plan.server_num,
-      plan.staleness ? std::to_string(*plan.staleness) : "none", plan.steps, plan.point_every)};
+  std::vector<std::string> lines{
+      fmt::format("{} workers, {} servers, {} copies, staleness {}, {} steps, a point every {}",
+                  plan.worker_num, plan.server_num, plan.copies,
+                  plan.staleness ? std::to_string(*plan.staleness) : "none", plan.steps, plan.point_every)};
   RunResult result = run(plan, true);
   lines.insert(lines.end(), result.trace.begin(), result.trace.end());
   return lines;

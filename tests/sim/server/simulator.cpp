@@ -9,8 +9,7 @@
 #include <optional>
 #include <queue>
 
-#include "muster/server/worker_machine.h"
-#include "tests/sim/server/rows.h"
+#include "tests/sim/server/processes.h"
 
 namespace muster::server::sim {
 namespace {
@@ -19,6 +18,7 @@ using Time = std::uint64_t;
 constexpr Time retry_time = 60;
 constexpr Time upkeep_time = 25;  // a server's disk, and its base
 constexpr Time time_max = 200'000;
+constexpr std::uint64_t tries_max = 20;
 
 class Draw {
  public:
@@ -30,57 +30,6 @@ class Draw {
   std::uint64_t count_ = 0;
 };
 
-// Records, of which some were carried over from the log before: they count where a base begins here.
-struct Segment {
-  std::vector<LogRecord> carried = {};
-  std::vector<LogRecord> records = {};
-};
-
-// Rows as of a position, and which segment follows.
-struct RowsFile {
-  explicit RowsFile(const Plan& plan) : rows(plan) {}
-  Position position = {};
-  std::uint64_t segment = 0;
-  RowTable rows;
-};
-
-struct Disk {
-  explicit Disk(const Plan& plan) : base(plan) {}
-  std::map<std::uint64_t, Segment> segments = {{0, {}}};
-  std::size_t synced = 0;  // records of the last segment; those before it are
-  RowsFile base;
-  std::vector<LogRecord>& last() { return segments.rbegin()->second.records; }
-  // As it is read from the base on.
-  std::vector<LogRecord> log() const {
-    std::vector<LogRecord> all = segments.at(base.segment).carried;
-    for (const auto& [number, segment] : segments)
-      if (number >= base.segment) all.insert(all.end(), segment.records.begin(), segment.records.end());
-    return all;
-  }
-};
-
-struct Server {
-  Server(const Plan& plan) : disk(plan), rows(plan) {}
-  Disk disk;
-  std::optional<ServerMachine> machine = {};
-  RowTable rows;
-  std::optional<RowsFile> copy = {};  // whole, and not the base yet
-  std::uint64_t incarnation = 0;
-  std::uint64_t appended = 0;
-  // By worker and serial of a pull whose rows were sent early: rows that have changed since.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::set<std::uint64_t>> changed = {};
-};
-
-struct Worker {
-  std::optional<WorkerMachine> machine = {};
-  std::uint64_t incarnation = 0;
-  std::uint64_t pulled = 0;              // steps before this one were asked for
-  std::vector<std::uint64_t> states;     // before each step, as far as it has come
-  std::set<std::uint64_t> points = {0};  // steps
-  std::vector<Contents> pushed;          // by step
-  std::uint64_t position() const { return states.size() - 1; }
-};
-
 class Simulation {
  public:
   Simulation(const Plan& plan, bool traces)
@@ -88,7 +37,9 @@ class Simulation {
         traces_(traces),
         script_(plan_),
         draw_(plan.seed),
-        servers_(plan.server_num, Server(plan_)),
+        holders_{.servers = plan.server_num, .copies = plan.copies},
+        servers_(holders_.count(), Server(plan_)),
+        is_up_(plan.server_num),
         workers_(plan.worker_num) {}
 
   RunResult run();
@@ -113,8 +64,11 @@ class Simulation {
   void deliver(const std::function<void()>& act);
 
   // ---- Servers
-  void start_server(std::uint32_t server);
-  void stop_server(std::uint32_t server, bool loses_host);
+  void start_process(std::uint32_t process);
+  void stop_process(std::uint32_t process, Loss loss);
+  void stop_server(std::uint32_t server, Loss loss);
+  void open_server(std::uint32_t server);
+  void look_for_rows(std::uint32_t server, std::uint64_t incarnation, std::uint64_t generation);
   void do_all(std::uint32_t server, const Actions& actions);
   void act(std::uint32_t server, const Append& append);
   void act(std::uint32_t server, const Apply& apply);
@@ -132,6 +86,7 @@ class Simulation {
   void stop_worker(std::uint32_t worker);
   void retry(std::uint32_t worker, std::uint64_t incarnation);
   void go_on(std::uint32_t worker);
+  void end_with(const Error& failure);
   void ask(std::uint32_t worker, std::uint64_t step);
   void use(std::uint32_t worker, const std::vector<Rows>& rows);
   void keep_points(std::uint32_t worker);
@@ -157,10 +112,14 @@ class Simulation {
   Time now_ = 0;
   std::uint64_t events_made_ = 0;
   std::priority_queue<Event> events_;
-  std::vector<Server> servers_;
+  Holders holders_;
+  std::vector<Server> servers_;  // by holder
+  std::vector<bool> is_up_;      // processes of servers
   std::vector<Worker> workers_;
   std::uint64_t generation_ = 0;
-  std::uint64_t common_ = 0;  // the newest point that all workers have
+  std::uint64_t common_ = 0;    // the newest point that all workers have
+  bool rows_are_lost_ = false;  // both holders of a share have lost their disks
+  std::uint64_t tries_ = 0;     // to go on from the common point
   RunResult result_;
 };
 
@@ -175,22 +134,22 @@ void Simulation::deliver(const std::function<void()>& act) {
 // What a worker's earlier process has sent still comes, as from one that was only stopped.
 void Simulation::send(std::uint32_t worker, const ToServerMessages& messages) {
   for (const ToServerMessage& message : messages) {
-    const std::uint64_t incarnation = servers_[message.server].incarnation;
+    const std::uint64_t incarnation = servers_[message.holder].incarnation;
     deliver([this, worker, message, incarnation] {
-      Server& server = servers_[message.server];
+      Server& server = servers_[message.holder];
       if (!server.machine || server.incarnation != incarnation) return;
       if (const auto* push = std::get_if<Push>(&message.message))
         result_.sent_again += push->step < server.machine->next(worker);
-      do_all(message.server, server.machine->receive(message.message));
+      do_all(message.holder, server.machine->receive(message.message));
     });
   }
 }
 
 void Simulation::send(std::uint32_t server, std::uint32_t worker, const ToWorker& message) {
-  const std::uint64_t incarnation = workers_[worker].incarnation;
-  deliver([this, server, worker, message, incarnation] {
+  const std::uint64_t incarnation = workers_[worker].incarnation, of_server = servers_[server].incarnation;
+  deliver([this, server, worker, message, incarnation, of_server] {
     Worker& to = workers_[worker];
-    if (!to.machine || to.incarnation != incarnation) return;
+    if (!to.machine || to.incarnation != incarnation || servers_[server].incarnation != of_server) return;
     send(worker, to.machine->receive(server, message));
     go_on(worker);
   });
@@ -198,31 +157,92 @@ void Simulation::send(std::uint32_t server, std::uint32_t worker, const ToWorker
 
 // ---- Servers
 
-void Simulation::start_server(std::uint32_t index) {
+// As the cluster does it: a server that begins without its rows begins in a new generation.
+void Simulation::start_process(std::uint32_t process) {
+  is_up_[process] = true;
+  const auto is_here = [&](std::uint32_t holder) { return holders_.server(holder) == process; };
+  bool lacks_rows = false;
+  for (std::uint32_t index = 0; index < holders_.count(); ++index)
+    lacks_rows = lacks_rows || (is_here(index) && servers_[index].has_lost_disk);
+  if (lacks_rows) begin_generation(step_of_survivors());
+  for (std::uint32_t index = 0; index < holders_.count(); ++index) {
+    if (!is_here(index)) continue;
+    Server& server = servers_[index];
+    const std::uint64_t incarnation = ++server.incarnation;
+    if (!server.has_lost_disk) {
+      open_server(index);
+      continue;
+    }
+    server.is_looking = true;
+    server.disk = Disk(plan_);
+    look_for_rows(index, incarnation, generation_);
+  }
+}
+
+void Simulation::look_for_rows(std::uint32_t index, std::uint64_t incarnation, std::uint64_t generation) {
+  Server& server = servers_[index];
+  if (!server.is_looking || server.incarnation != incarnation) return;
+  const Server& other = servers_[holders_.other(index)];
+  if (other.is_looking) {
+    rows_are_lost_ = true;
+    trace(fmt::format("server {} learns that nobody has its rows", index));
+    return open_server(index);
+  }
+  if (!other.machine || other.machine->generation() < generation)
+    return at(1 + draw_.below(20), [=, this] { look_for_rows(index, incarnation, generation); });
+  trace(fmt::format("server {} copies what server {} has", index, holders_.other(index)));
+  at(1 + draw_.below(3 * plan_.delay_max), [this, index, incarnation, disk = other.disk] {
+    Server& to = servers_[index];
+    if (!to.is_looking || to.incarnation != incarnation) return;
+    to.disk = disk;
+    to.is_unkept = true;
+    ++result_.fetched;
+    open_server(index);
+  });
+}
+
+void Simulation::open_server(std::uint32_t index) {
   Server& server = servers_[index];
   trace(fmt::format("server {} starts, base {}, {} records", index, server.disk.base.rows.applied(),
                     server.disk.log().size()));
-  server.machine.emplace(ServerConfig{.worker_num = plan_.worker_num, .staleness = plan_.staleness});
+  server.has_lost_disk = server.is_looking = false;
+  ServerConfig config{
+      .worker_num = plan_.worker_num, .staleness = plan_.staleness, .server = holders_.server(index)};
+  if (plan_.copies > 1) config.other_holder = holders_.server(holders_.other(index));
+  server.machine.emplace(config);
   server.rows = server.disk.base.rows;
   server.disk.synced = server.disk.last().size();
   server.appended = 0;
-  auto actions = server.machine->restore({.base = server.disk.base.position, .log = server.disk.log()});
+  auto actions = server.machine->restore(
+      {.base = server.disk.base.position, .log = server.disk.log(), .is_kept = !server.is_unkept});
   if (!actions) return broke(actions.error().message);
   do_all(index, *actions);
-  const std::uint64_t incarnation = ++server.incarnation;
-  at(upkeep_time, [this, index, incarnation] { keep_up(index, incarnation); });
+  at(upkeep_time, [this, index, incarnation = server.incarnation] { keep_up(index, incarnation); });
 }
 
-void Simulation::stop_server(std::uint32_t index, bool loses_host) {
+void Simulation::stop_process(std::uint32_t process, Loss loss) {
+  if (!is_up_[process]) return;
+  is_up_[process] = false;
+  for (std::uint32_t index = 0; index < holders_.count(); ++index)
+    if (holders_.server(index) == process) stop_server(index, loss);
+  at(1 + draw_.below(150), [this, process] { start_process(process); });
+}
+
+void Simulation::stop_server(std::uint32_t index, Loss loss) {
   Server& server = servers_[index];
-  if (!server.machine) return;
-  trace(fmt::format("server {} {}", index, loses_host ? "loses its host" : "is killed"));
+  if (plan_.copies == 1) loss = std::min(loss, Loss::end_of_log);
+  trace(fmt::format("server {} is killed{}", index,
+                    loss == Loss::nothing      ? ""
+                    : loss == Loss::end_of_log ? " with its host"
+                                               : " with its disk"));
   server.machine.reset();
   server.copy.reset();
   server.changed.clear();
+  server.is_looking = false;
+  if (std::exchange(server.is_unkept, false) || loss == Loss::disk) server.has_lost_disk = true;
   Disk& disk = server.disk;
-  if (loses_host) disk.last().resize(disk.synced + draw_.below(disk.last().size() - disk.synced + 1));
-  at(1 + draw_.below(150), [this, index] { start_server(index); });
+  if (loss == Loss::end_of_log)
+    disk.last().resize(disk.synced + draw_.below(disk.last().size() - disk.synced + 1));
 }
 
 void Simulation::do_all(std::uint32_t server, const Actions& actions) {
@@ -302,6 +322,7 @@ void Simulation::keep_up(std::uint32_t index, std::uint64_t incarnation) {
   at(upkeep_time, [this, index, incarnation] { keep_up(index, incarnation); });
   if (draw_.below(2) == 0) {
     server.disk.synced = server.disk.last().size();
+    if (std::exchange(server.is_unkept, false)) do_all(index, server.machine->restored_kept());
     do_all(index, server.machine->log_kept(server.appended));
   }
   if (draw_.below(2) == 0) server.copy ? make_base(index) : begin_copy(index);
@@ -338,7 +359,10 @@ void Simulation::make_base(std::uint32_t index) {
 
 void Simulation::start_worker(std::uint32_t index) {
   Worker& worker = workers_[index];
-  worker.machine.emplace(WorkerConfig{.worker = index, .server_num = plan_.server_num});
+  worker.machine.emplace(WorkerConfig{.worker = index,
+                                      .server_num = plan_.server_num,
+                                      .copies = plan_.copies,
+                                      .nothing = std::make_shared<std::set<std::uint64_t>>()});
   const std::uint64_t incarnation = ++worker.incarnation;
   at(1 + draw_.below(retry_time), [this, index, incarnation] { retry(index, incarnation); });
 }
@@ -360,8 +384,8 @@ void Simulation::retry(std::uint32_t index, std::uint64_t incarnation) {
   if (!worker.machine || worker.incarnation != incarnation) return;
   at(retry_time + draw_.below(retry_time), [this, index, incarnation] { retry(index, incarnation); });
   if (worker.machine->generation() == 0) return;
-  for (std::uint32_t server = 0; server < plan_.server_num; ++server)
-    if (worker.machine->awaits(server)) send(index, worker.machine->retry(server));
+  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder)
+    if (worker.machine->awaits(holder)) send(index, worker.machine->retry(holder));
 }
 
 void Simulation::go_on(std::uint32_t index) {
@@ -369,7 +393,7 @@ void Simulation::go_on(std::uint32_t index) {
   if (worker.machine->failure()) {
     const Error failure = *worker.machine->failure();
     if (worker.machine->generation() != generation_) return;  // it will hear of the next one
-    if (failure.code != Code::peer_lost) return broke(fmt::format("refused: {}", failure.message));
+    if (failure.code != Code::peer_lost || ++tries_ > tries_max) return end_with(failure);
     ++result_.gave_up;
     return begin_generation(common_);
   }
@@ -382,6 +406,14 @@ void Simulation::go_on(std::uint32_t index) {
     use(index, *rows);
     go_on(index);
   }
+}
+
+// Only where both holders of a share have lost what they had, and the error says so.
+void Simulation::end_with(const Error& failure) {
+  if (!rows_are_lost_ || failure.message.find("the same rows") == std::string::npos)
+    return broke(fmt::format("refused: {}", failure.message));
+  trace(failure.message);
+  ++result_.told_lost;
 }
 
 void Simulation::ask(std::uint32_t index, std::uint64_t step) {
@@ -435,8 +467,10 @@ void Simulation::keep_points(std::uint32_t index) {
   if (draw_.below(4) == 0) send(index, worker.machine->set_common_point(common_));
 }
 
+// A call of a worker's does not return before every server has answered its hello.
 bool Simulation::is_done(const Worker& worker) const {
-  return worker.machine && worker.machine->generation() == generation_ && worker.position() == plan_.steps &&
+  return worker.machine && worker.machine->is_welcome() && !worker.machine->failure() &&
+         worker.machine->generation() == generation_ && worker.position() == plan_.steps &&
          worker.machine->kept() == plan_.steps;
 }
 
@@ -474,17 +508,23 @@ void Simulation::begin_generation(std::uint64_t step) {
 }
 
 void Simulation::fail(const Fault& fault) {
-  const auto server = static_cast<std::uint32_t>(fault.what % plan_.server_num);
+  const auto process = static_cast<std::uint32_t>(fault.what % plan_.server_num);
   switch (fault.kind) {
     case FaultKind::kills_server:
+      return stop_process(process, Loss::nothing);
     case FaultKind::loses_server_host:
-      return stop_server(server, fault.kind == FaultKind::loses_server_host);
+      return stop_process(process, Loss::end_of_log);
+    case FaultKind::loses_two_disks:
+      stop_process((process + 1) % plan_.server_num, Loss::disk);
+      [[fallthrough]];
+    case FaultKind::loses_disk:
+      return stop_process(process, Loss::disk);
     case FaultKind::kills_worker:
       return stop_worker(static_cast<std::uint32_t>(fault.what % plan_.worker_num));
     case FaultKind::kills_all:
     case FaultKind::loses_all_hosts:
       for (std::uint32_t i = 0; i < plan_.server_num; ++i)
-        stop_server(i, fault.kind == FaultKind::loses_all_hosts);
+        stop_process(i, fault.kind == FaultKind::loses_all_hosts ? Loss::end_of_log : Loss::nothing);
       for (std::uint32_t i = 0; i < plan_.worker_num; ++i) stop_worker(i);
   }
 }
@@ -505,15 +545,17 @@ void Simulation::check_end() {
   }
   if (plan_.staleness == Staleness(0) && expected.values() != undisturbed(plan_).values())
     broke("bits: the workers have pushed something else than in an undisturbed run");
-  for (std::uint64_t row = 0; row < row_num; ++row)
-    if (servers_[script_.owner(row)].rows.value(row) != expected.value(row))
-      broke(fmt::format("lost or doubled: row {} is not what was pushed to it", row));
+  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder)
+    for (std::uint64_t row = 0; row < row_num; ++row)
+      if (script_.owner(row) == holders_.share(holder) &&
+          servers_[holder].rows.value(row) != expected.value(row))
+        broke(fmt::format("lost or doubled: row {} of holder {} is not what was pushed to it", row, holder));
 }
 
 RunResult Simulation::run() {
   for (std::uint32_t index = 0; index < plan_.worker_num; ++index)
     workers_[index].states = {script_.first_state(index)};
-  for (std::uint32_t index = 0; index < plan_.server_num; ++index) start_server(index);
+  for (std::uint32_t index = 0; index < plan_.server_num; ++index) start_process(index);
   for (std::uint32_t index = 0; index < plan_.worker_num; ++index) start_worker(index);
   begin_generation(0);
   for (const Fault& fault : plan_.faults) at(fault.when, [this, fault] { fail(fault); });
@@ -523,14 +565,14 @@ RunResult Simulation::run() {
            std::all_of(servers_.begin(), servers_.end(),
                        [](const Server& each) { return each.machine.has_value(); });
   };
-  while (!events_.empty() && result_.broken.empty() && !all_done()) {
+  while (!events_.empty() && result_.broken.empty() && result_.told_lost == 0 && !all_done()) {
     const Event event = events_.top();
     events_.pop();
     now_ = event.when;
     if (now_ > time_max) broke("end: the job stands still");
     event.act();
   }
-  if (result_.broken.empty()) check_end();
+  if (result_.broken.empty() && result_.told_lost == 0) check_end();
   return std::move(result_);
 }
 

@@ -16,8 +16,10 @@ enum class FaultKind {
   kills_worker,
   kills_all,
   loses_all_hosts,
+  loses_disk,  // of a server, where its rows are on another one, too; else its log's end
+  loses_two_disks,
 };
-inline constexpr std::uint64_t fault_kind_count = 5;
+inline constexpr std::uint64_t fault_kind_count = 7;
 
 struct Fault {
   std::uint64_t when = 0;
@@ -29,6 +31,7 @@ struct Plan {
   std::uint64_t seed = 0;
   std::uint32_t worker_num = 1;
   std::uint32_t server_num = 1;
+  std::uint32_t copies = 1;
   Staleness staleness = 0;
   std::uint64_t steps = 4;
   std::uint64_t point_every = 2;
@@ -46,6 +49,8 @@ struct RunResult {
   std::uint64_t sent_again = 0;  // pushes that a server had already
   std::uint64_t changes = 0;     // answers to pulls whose rows were sent early
   std::uint64_t gave_up = 0;     // generations that ended since a push was nowhere
+  std::uint64_t fetched = 0;     // times that a server got its rows from another one
+  std::uint64_t told_lost = 0;   // whether the job ended since both holders had lost their rows
   std::vector<std::string> trace = {};
 };
 

@@ -131,6 +131,17 @@ TEST(Variables, WantAPathForRecovery) {
   EXPECT_TRUE(read_with("MS_ENABLE_RECOVERY", "0"));
 }
 
+TEST(Variables, WantServersAndRecoveryForCopiesOfTheirRows) {
+  EXPECT_THAT(error_with("MUSTER_SERVER_COPIES", "2"),
+              Mentions("MUSTER_SERVER_COPIES", "MS_SERVER_NUM is 0"));
+  Values values = worker();
+  values["MUSTER_SERVER_COPIES"] = values["MS_SERVER_NUM"] = "2";
+  EXPECT_THAT(read(values).error().message, Mentions("MUSTER_SERVER_COPIES", "MS_ENABLE_RECOVERY=1"));
+  values["MS_ENABLE_RECOVERY"] = "1";
+  values["MS_RECOVERY_PATH"] = "/tmp/points";
+  EXPECT_EQ(read(values)->server_copies, 2U);
+}
+
 TEST(Variables, TakeAnyValueOfCmInitWithANote) {
   for (const std::string value : {"1", "0", "true", "whatever", ""})
     EXPECT_THAT(read_with("MS_HCCL_CM_INIT", value)->notes, ::testing::ElementsAre(HasSubstr("Ascend")));

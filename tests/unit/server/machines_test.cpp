@@ -142,6 +142,34 @@ TEST(ServerMachine, SaysThatItsDiskHasLostWhatWasKept) {
   EXPECT_EQ(server.common_point(), 0U);
 }
 
+TEST(ServerMachine, NamesTheOtherServerThatHasLostItsRowsToo) {
+  ServerMachine server({.worker_num = 1, .server = 2, .other_holder = 0});
+  server.receive(hello(0));
+  const Actions said = server.receive(CommonPoint{.worker = 0, .generation = 1, .step = 1});
+  EXPECT_THAT(refusal(said), Mentions("parameter server 2", "parameter server 0", "same rows"));
+}
+
+std::uint64_t told_kept(const Actions& actions) {
+  std::uint64_t kept = 0;
+  for (const Action& action : actions)
+    if (const auto* send = std::get_if<Send>(&action))
+      if (const auto* taken = std::get_if<Taken>(&send->message)) kept = std::max(kept, taken->kept);
+  return kept;
+}
+
+// Of another server, of which the own disk knows nothing yet.
+TEST(ServerMachine, SaysThatFetchedPushesAreKeptOnceTheyAreOnItsDisk) {
+  ServerMachine server({.worker_num = 1});
+  const std::vector<LogRecord> log{GenerationRecord{.generation = 1, .begin = 0},
+                                   PushRecord{.worker = 0, .step = 0, .body = body()},
+                                   PushRecord{.worker = 0, .step = 1, .body = body()}};
+  ASSERT_TRUE(server.restore({.log = log, .is_kept = false}));
+  EXPECT_EQ(server.next(0), 2U);
+  EXPECT_EQ(told_kept(server.receive(hello(0))), 0U);
+  server.receive(hello(0, 2, 1));  // and they go back by one step
+  EXPECT_EQ(told_kept(server.restored_kept()), 1U);
+}
+
 TEST(ServerMachine, CarriesWhatItsRowsLack) {
   ServerMachine server = server_of(2, 0);
   server.receive(push(0, 0));
@@ -192,6 +220,66 @@ TEST(WorkerMachine, SaysThatNobodyHasWhatAServerLacks) {
   ASSERT_TRUE(worker.failure());
   EXPECT_EQ(worker.failure()->code, Code::peer_lost);
   EXPECT_THAT(worker.failure()->message, Mentions("server 0", "step 6", "worker 2"));
+}
+
+Taken welcome(std::uint64_t next, std::uint64_t generation = 1) {
+  return {.generation = generation, .next = next, .kept = next, .is_welcome = true};
+}
+
+// Two servers, each row on both: holders 0 and 2 have the share of server 0.
+WorkerMachine worker_of_copies() {
+  WorkerMachine worker({.worker = 0, .server_num = 2, .copies = 2, .nothing = body()});
+  worker.begin(1, 0);
+  for (std::uint32_t holder = 0; holder < 4; ++holder) worker.receive(holder, welcome(0));
+  return worker;
+}
+
+TEST(WorkerMachine, KeepsPushesUntilEveryServerWithTheirRowsHasThem) {
+  WorkerMachine worker = worker_of_copies();
+  EXPECT_EQ(worker.push({body(), body()}).size(), 4U);
+  worker.receive(0, Taken{.generation = 1, .next = 1, .kept = 1});
+  EXPECT_EQ(worker.held(), 2U);
+  worker.receive(2, Taken{.generation = 1, .next = 1, .kept = 1});
+  EXPECT_EQ(worker.held(), 1U);
+}
+
+// The one that is ahead may lose its disk then, and gets what the other one has.
+TEST(WorkerMachine, ForgetsInANewGenerationWhichServersAreAheadOfOthers) {
+  WorkerMachine worker = worker_of_copies();
+  worker.push({body(), body()});
+  worker.receive(0, Taken{.generation = 1, .next = 1, .kept = 1});
+  worker.begin(2, 1);
+  worker.receive(2, welcome(1, 2));
+  EXPECT_EQ(worker.held(), 2U);
+  const auto again = worker.receive(0, welcome(0, 2));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(std::get<Push>(again[0].message).step, 0U);
+}
+
+TEST(WorkerMachine, WaitsForAllServersWithARowAndAsksOneForIt) {
+  WorkerMachine worker = worker_of_copies();
+  const auto asked = worker.pull(0, {body(), body()});
+  ASSERT_EQ(asked.size(), 4U);
+  const auto serial = [&](std::size_t i) { return std::get<Pull>(asked[i].message).serial; };
+  EXPECT_EQ(std::get<Pull>(asked[2].message).body, std::get<Pull>(asked[3].message).body);
+  for (std::uint32_t holder = 0; holder < 3; ++holder)
+    worker.receive(holder, Rows{.generation = 1, .serial = serial(holder)});
+  EXPECT_FALSE(worker.take_rows(0));
+  worker.receive(3, Rows{.generation = 1, .serial = serial(3)});
+  ASSERT_TRUE(worker.pull(1, {body(), body()}).size() == 4U);
+  const auto rows = worker.take_rows(0);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->size(), 2U);
+}
+
+TEST(WorkerMachine, NamesBothServersThatHaveLostARow) {
+  WorkerMachine worker = worker_of_copies();
+  worker.begin(2, 4);
+  worker.receive(3, welcome(1, 2));
+  ASSERT_TRUE(worker.failure());
+  EXPECT_EQ(worker.failure()->code, Code::peer_lost);
+  EXPECT_THAT(worker.failure()->message,
+              Mentions("server 0 (and server 1", "same rows", "step 1", "MUSTER_FRESH=1"));
 }
 
 TEST(WorkerMachine, DoesNotHearWhatIsSaidToAnEarlierGeneration) {

@@ -137,6 +137,23 @@ TEST(Tables, ForgetRowsThatNobodyUpdates) {
   EXPECT_EQ(values_of(table, {5}), first);  // it would begin anew
 }
 
+TEST(Tables, ListTheRowsOfTheirSlots) {
+  TableSpec spec = of_any_id();
+  spec.eviction = {.age_max = 2};
+  Table table = table_of(spec);
+  add(table, {7, 5, 6}, 1, {.learning_rate = 1, .steps = 0});
+  add(table, {7, 6}, 1, {.learning_rate = 1, .steps = 3});
+  table.evict(4);  // the second slot is empty
+  EXPECT_EQ(table.slots(), 3U);
+  std::vector<std::uint64_t> ids;
+  std::vector<float> values;
+  table.list(0, 2, ids, values);
+  EXPECT_THAT(ids, ElementsAre(7));
+  table.list(2, 100, ids, values);
+  EXPECT_THAT(ids, ElementsAre(7, 6));
+  EXPECT_EQ(values, values_of(table, {7, 6}));
+}
+
 TEST(Tables, KeepTheRowsUpdatedLastWhereThereIsARoomForSoMany) {
   TableSpec spec = of_any_id();
   spec.eviction = {.rows_max = 2};
