@@ -90,14 +90,8 @@ Tensor ids_from(std::int64_t begin, std::int64_t count) {
   return ids;
 }
 
-}  // namespace
-
-Result<Tensor> rows_on_servers(const graph::ParameterPtr& table) {
+Result<Tensor> all_rows(const graph::ParameterPtr& table) {
   const Shape& shape = table->served_rows()->shape;
-  if (shape[0] == 0)
-    return fail(
-        Code::not_provided,
-        fmt::format("the rows of table '{}', which takes any number, cannot be listed yet", table->name()));
   Tensor all(DType::float32, shape);
   const std::int64_t rows = std::max<std::int64_t>(elements_at_once / shape[1], 1);
   for (std::int64_t begin = 0; begin < shape[0]; begin += rows) {
@@ -107,6 +101,27 @@ Result<Tensor> rows_on_servers(const graph::ParameterPtr& table) {
                       all.data<float>() + begin * shape[1]);
   }
   return all;
+}
+
+// A lookup first, so that everything before it is done.
+Result<std::vector<checkpoint::Entry>> updated_rows(const graph::ParameterPtr& table,
+                                                    const std::string& name) {
+  MUSTER_TRY([[maybe_unused]] const Tensor row, graph::look_up(table, graph::Value(ids_from(0, 1))).read());
+  MUSTER_TRY(const auto listed, process().served_parameters->list_rows(*graph::served_number(*table)));
+  const auto count = static_cast<std::int64_t>(listed.ids.size());
+  Tensor rows(DType::float32, {count, table->served_rows()->shape[1]}), ids(DType::int64, {count});
+  std::ranges::copy(listed.values, rows.data<float>());
+  std::ranges::copy(listed.ids, ids.data<std::int64_t>());
+  return std::vector<checkpoint::Entry>{{name, rows}, {name + std::string(ids_suffix), ids}};
+}
+
+}  // namespace
+
+Result<std::vector<checkpoint::Entry>> entries_on_servers(const graph::ParameterPtr& table,
+                                                          const std::string& name) {
+  if (table->served_rows()->takes_any_id()) return updated_rows(table, name);
+  MUSTER_TRY(const Tensor rows, all_rows(table));
+  return std::vector<checkpoint::Entry>{{name, rows}};
 }
 
 Result<> look_up_ahead(const graph::ParameterPtr& table, const Tensor& ids) {

@@ -3,8 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "muster/base/base.h"
+#include "muster/checkpoint/checkpoint.h"
 #include "muster/graph/graph.h"
 
 namespace muster::train {
@@ -38,8 +42,12 @@ Result<> put_on_servers(const graph::ParameterPtr& parameter, const TableOptions
 // while it computes. A hint, which changes no number; nothing in a process that trains alone.
 Result<> look_up_ahead(const graph::ParameterPtr& table, const Tensor& ids);
 
-// All rows of a table (rows, width) that is there: lookups, which all workers make where they recover.
-Result<Tensor> rows_on_servers(const graph::ParameterPtr& table);
+// What a checkpoint has of a table that is there, under this name: all rows (rows, width); of one that takes
+// any number those rows that were updated, and in `name`.ids, int64 (rows,), their numbers, ascending.
+// Lookups, which all workers make where they recover.
+Result<std::vector<checkpoint::Entry>> entries_on_servers(const graph::ParameterPtr& table,
+                                                          const std::string& name);
+inline constexpr std::string_view ids_suffix = ".ids";
 // An error for a table of which the servers have heard: nothing sets its rows any more.
 Result<> check_settable(const graph::Parameter& parameter);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -21,8 +22,8 @@ Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::
   std::vector<checkpoint::Entry> entries;
   for (const graph::ParameterPtr& parameter : parameters) {
     if (parameter->served_rows()) {
-      MUSTER_TRY(const Tensor rows, rows_on_servers(parameter));
-      entries.push_back({parameter->name(), rows});
+      MUSTER_TRY(const auto rows, entries_on_servers(parameter, parameter->name()));
+      entries.insert(entries.end(), rows.begin(), rows.end());
       continue;
     }
     if (parameter->share()) {
@@ -85,6 +86,18 @@ bool is_optimizer_state(const checkpoint::Entry& entry, const std::set<std::stri
   return parameters.contains(std::string_view(entry.name).substr(dot + 1));
 }
 
+// Of a table that takes any number: also those of one with a vocabulary.
+bool are_rows_for(const graph::Parameter& table, const Tensor& value) {
+  return table.served_rows() && table.served_rows()->takes_any_id() && value.dtype() == table.dtype() &&
+         value.shape().rank() == 2 && value.shape()[1] == table.served_rows()->shape[1];
+}
+
+Tensor row_numbers(const Tensor& rows) {
+  Tensor numbers(DType::int64, {rows.shape()[0]});
+  std::iota(numbers.data<std::int64_t>(), numbers.data<std::int64_t>() + numbers.elements(), std::int64_t{0});
+  return numbers;
+}
+
 }  // namespace
 
 Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameters,
@@ -94,7 +107,12 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
   Differences differences;
   Unmatched unmatched;
   std::set<std::string_view> names, used;
-  std::vector<std::pair<graph::ParameterPtr, const Tensor*>> found;
+  struct Found {
+    graph::ParameterPtr parameter;
+    const Tensor* value = nullptr;
+    Tensor ids = {};  // of a table that takes any number
+  };
+  std::vector<Found> found;
   for (const graph::ParameterPtr& parameter : parameters) {
     const std::string& name = parameter->name();
     names.insert(name);
@@ -102,6 +120,14 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
     if (at == values.end()) {
       unmatched.parameters.push_back(name);
       differences.missing.push_back(fmt::format("'{}'", name));
+      continue;
+    }
+    if (are_rows_for(*parameter, *at->second)) {
+      MUSTER_TRY_VOID(check_settable(*parameter));
+      const auto ids = values.find(name + std::string(ids_suffix));
+      used.insert(name);
+      if (ids != values.end()) used.insert(ids->first);
+      found.push_back({parameter, at->second, ids != values.end() ? *ids->second : row_numbers(*at->second)});
       continue;
     }
     const graph::TensorType type{at->second->dtype(), at->second->shape()};
@@ -115,7 +141,7 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
     }
     MUSTER_TRY_VOID(check_settable(*parameter));
     used.insert(name);
-    found.emplace_back(parameter, at->second);
+    found.push_back({parameter, at->second});
   }
   for (const checkpoint::Entry& entry : entries) {
     if (used.contains(entry.name)) continue;
@@ -124,7 +150,8 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
       differences.unexpected.push_back(fmt::format("'{}'", entry.name));
   }
   if (options.strict) MUSTER_TRY_VOID(check(differences));
-  for (const auto& [parameter, value] : found) MUSTER_TRY_VOID(parameter->set(*value));
+  for (const auto& [parameter, value, ids] : found)
+    MUSTER_TRY_VOID(ids.defined() ? parameter->set_rows(ids, *value) : parameter->set(*value));
   return unmatched;
 }
 

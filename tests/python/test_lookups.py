@@ -206,6 +206,35 @@ def test_a_checkpoint_has_a_tables_rows_for_any_number_of_servers(tmp_path):
     assert "before the first lookup" in failure(GRADIENTS=load)
 
 
+@pytest.mark.parametrize(
+    "table", ["None, WIDTH, where='servers'", "10, WIDTH, out_of_range='grow', where='servers'"]
+)
+def test_a_checkpoint_has_the_updated_rows_of_a_table_that_takes_any_number(tmp_path, table):
+    path = f"{tmp_path}/saved"
+    far = "ids = ids.astype(np.int64); ids[:2] = 2**40"  # what no vocabulary has
+    more = {"TABLE": table, "IDS": far}
+    saved = ended(1, TOLD=f"muster.save_checkpoint(net, f'{path}_{{rank}}.ckpt')", **more)
+    load = f"muster.load_param_into_net(net, muster.load_checkpoint('{path}_0.ckpt'))"
+    rows = "net.table(Tensor(np.array([3, 2**40, 10**15]))).asnumpy().tolist()"
+    again = ended(3, MARKED=load, STEPS="0", TOLD=rows, **more)
+    assert weights(again) == weights(saved)
+    assert told(again) == told(ended(1, MARKED=load, STEPS="0", TOLD=rows, **more))
+    assert told(again) != told(ended(1, STEPS="0", TOLD=rows, **more))  # 2**40 was updated
+    # Trained on from there, and saved anew from what the servers have by then.
+    save = f"muster.save_checkpoint(net, '{path}_' + str(rank) + '.again')"
+    trained = [ended(servers, MARKED=load, TOLD=save, **more) for servers in (1, 3)]
+    assert weights(trained[0]) == weights(trained[1]) != weights(saved)
+    load = load.replace("_0.ckpt", "_1.again")
+    assert weights(ended(2, MARKED=load, STEPS="0", **more)) == weights(trained[0])
+
+
+def test_a_table_that_grows_begins_with_the_checkpoint_of_one_with_a_vocabulary(tmp_path):
+    saved = ended(2, TOLD=f"muster.save_checkpoint(net, '{tmp_path}/saved_' + str(rank))")
+    load = f"muster.load_param_into_net(net, muster.load_checkpoint('{tmp_path}/saved_1'))"
+    table = "30, WIDTH, where='servers', out_of_range='grow'"
+    assert weights(ended(1, TABLE=table, MARKED=load, STEPS="0")) == weights(saved)
+
+
 def rows_counted(output):
     """Rows looked up, those that came ahead of their step, and those of the cache."""
     return [

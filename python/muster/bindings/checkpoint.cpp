@@ -20,21 +20,25 @@ namespace {
 
 using checkpoint::Entry;
 
-// Also of what parameter servers have.
-Tensor saved_elements(const graph::Value& value) {
-  if (!value.is_parameter() || !value.parameter()->served_rows()) return elements_of(value);
-  return unwrap(train::rows_on_servers(value.parameter()));
+// Also what parameter servers have.
+void add_entries(std::vector<Entry>& entries, const std::string& name, const graph::Value& value) {
+  if (!value.is_parameter() || !value.parameter()->served_rows()) {
+    entries.push_back({name, elements_of(value)});
+    return;
+  }
+  for (Entry& entry : unwrap(train::entries_on_servers(value.parameter(), name)))
+    entries.push_back(std::move(entry));
 }
 
 std::vector<Entry> entries_of(nb::handle object) {
   std::vector<Entry> entries;
   if (nb::isinstance<nn::Cell>(object)) {
     for (const auto& parameter : nb::cast<const nn::Cell&>(object).parameters())
-      entries.push_back({parameter->name(), saved_elements(graph::Value(parameter))});
+      add_entries(entries, parameter->name(), graph::Value(parameter));
     return entries;
   }
   const auto add = [&](nb::handle name, nb::handle value) {
-    entries.push_back({nb::cast<std::string>(name), saved_elements(value_from(value))});
+    add_entries(entries, nb::cast<std::string>(name), value_from(value));
   };
   if (nb::isinstance<nb::dict>(object)) {
     for (const auto [name, value] : nb::borrow<nb::dict>(object)) add(name, value);
