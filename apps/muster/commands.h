@@ -61,5 +61,6 @@ void add_kubernetes(CLI::App& app, Invocation& invocation);   // k8s, sidecar
 void add_information(CLI::App& app, Invocation& invocation);  // env, compat-path, cmake-path, version, help
 void add_watching(CLI::App& app, Invocation& invocation);     // status, metrics, doctor
 void add_dashboard(CLI::App& app, Invocation& invocation);
+void add_runs(CLI::App& app, Invocation& invocation);
 
 }  // namespace muster::app

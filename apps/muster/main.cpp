@@ -31,6 +31,7 @@ void add_all(CLI::App& app, Invocation& invocation) {
   add_ranktable(app, invocation);
   add_watching(app, invocation);
   add_dashboard(app, invocation);
+  add_runs(app, invocation);
   add_kubernetes(app, invocation);
   add_information(app, invocation);
 }

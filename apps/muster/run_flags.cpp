@@ -158,8 +158,9 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
   command.add_option("--servers", flags.servers, "Parameter servers of the job (default: 0)")
       ->type_name("NUMBER");
   command
-      .add_option("--log-dir", flags.log_folder,
-                  "Folder for the log files, one per process (default: muster-logs/<time>)")
+      .add_option("--log-dir,--run-folder", flags.log_folder,
+                  "Folder of the run: the log of each process, its settings, versions, code and history, for "
+                  "`muster runs` (default: muster-logs/<time>)")
       ->type_name("FOLDER");
   command
       .add_option("--tail", flags.tail, "Print only the output of these ranks; the log files have all of it")

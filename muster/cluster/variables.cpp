@@ -183,6 +183,11 @@ constexpr auto table = std::to_array<Variable>({
      .documentation =
          "Set by `muster run --metrics-file`: trainings of a Model append a line of JSON for each "
          "step to it. Rank 0 does, or with {rank} in the name every worker in a file of its own."},
+    {.name = "MUSTER_RUN_FOLDER",
+     .default_note = "none",
+     .note = "a folder",
+     .documentation = "Set by `muster run` to the run's folder: each worker keeps its flight recorder there, "
+                      "the last 2,000 collective calls and messages, for `muster autopsy`."},
     {.name = "MUSTER_PROFILE",
      .default_note = "none",
      .note = "a folder",

@@ -25,6 +25,10 @@
 #include "muster/collective/async_group.h"  // IWYU pragma: export
 #include "muster/net/net.h"
 
+namespace muster::telemetry {
+class FlightRecorder;
+}
+
 namespace muster::collective {
 
 // Where one rank is reached. Ranks with equal host keys must be able to share memory (net::host_key).
@@ -89,6 +93,8 @@ struct Options {
   // were cut. The same on every rank.
   bool roots_wait = false;
   const Clock& clock = real_clock();  // borrowed; of all deadlines, but for how long the system lets sleep
+  // Of the calls and messages of this group and of those that are split off it; null: they are not recorded.
+  std::shared_ptr<telemetry::FlightRecorder> recorder = {};
 };
 
 // Connects to all other ranks; returns when all are connected. Errors name the ranks and their addresses.

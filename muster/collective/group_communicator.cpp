@@ -93,7 +93,8 @@ Result<std::unique_ptr<Communicator>> connect(Group group, Listener listener, Op
                                    .call_timeout = options.call_timeout,
                                    .security = options.security,
                                    .clock = options.clock,
-                                   .roots_wait = options.roots_wait};
+                                   .roots_wait = options.roots_wait,
+                                   .recorder = options.recorder};
   MUSTER_TRY(Connections connections, Rendezvous(group, layout, listener, shape_of(layout), options).meet());
   MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
   const auto kept = std::make_shared<const Group>(std::move(group));
@@ -112,6 +113,7 @@ GroupCommunicator::GroupCommunicator(std::shared_ptr<const Group> group, Layout 
                                      Connections connections, std::unique_ptr<ReconnectAcceptor> acceptor,
                                      net::StopSignal stop, Origin origin)
     : group_(std::move(group)),
+      recorded_(origin.recorder, *group_),
       layout_(std::move(layout)),
       sizes_(sizes_of(layout_)),
       local_(std::move(connections.local)),
@@ -246,9 +248,11 @@ Result<> GroupCommunicator::send(std::uint32_t to, SentPieces pieces) {
   const WaitingScope waiting;
   const Mark mark(in_send_, std::uint64_t{to} << 1 | 1);
   const Message message = message_of(pieces, {.from = rank(), .to = to});
+  const std::uint64_t record = recorded_.begin_send(to, message.size_bytes);
   const Result<> done = layout_.is_local(to)
                             ? local_pairs_->send(pieces, message, message_wait(look_at_remote_))
                             : remote_pairs_.send(pieces, message, message_wait(look_at_local_));
+  recorded_.end(record, done);
   if (!done) return fail_group(done.error());
   messages_.fetch_add(1, std::memory_order_relaxed);
   return {};
@@ -260,7 +264,9 @@ Result<> GroupCommunicator::receive(std::uint32_t from, ReceivedPieces pieces) {
   const WaitingScope waiting;
   const Mark mark(in_receive_, std::uint64_t{from} << 1 | 1);
   const Message message = message_of(pieces, {.from = from, .to = rank()});
+  const std::uint64_t record = recorded_.begin_receive(from, message.size_bytes);
   const Result<> done = receive_now(pieces, message, message_wait(look_at_the_others(from)));
+  recorded_.end(record, done);
   if (!done) return fail_group(done.error());
   messages_.fetch_add(1, std::memory_order_relaxed);
   return {};
@@ -292,6 +298,7 @@ Result<> GroupCommunicator::receive_patiently(std::uint32_t from, ReceivedPieces
   MessageWait wait = message_wait(look_at_all);
   wait.deadline = wait.start + for_ever;
   const Result<> done = receive_now(pieces, message, wait);
+  if (done) recorded_.end(recorded_.begin_receive(from, message.size_bytes), done);
   if (!done && done.error().code != Code::peer_lost) return fail_group(done.error());
   return done;
 }

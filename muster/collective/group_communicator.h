@@ -26,6 +26,7 @@
 #include "muster/collective/plan.h"
 #include "muster/collective/reconnect_acceptor.h"
 #include "muster/collective/reconnect_watch.h"
+#include "muster/collective/recorded_calls.h"
 #include "muster/collective/remote_pairs.h"
 #include "muster/collective/rendezvous.h"
 #include "muster/collective/store_choice.h"
@@ -41,6 +42,7 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
     std::shared_ptr<const net::Security> security = {};
     const Clock& clock;
     bool roots_wait = false;
+    std::shared_ptr<telemetry::FlightRecorder> recorder = {};
   };
   GroupCommunicator(std::shared_ptr<const Group> group, Layout layout, Connections connections,
                     std::unique_ptr<ReconnectAcceptor> acceptor, net::StopSignal stop, Origin origin);
@@ -109,7 +111,9 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
   Result<> run(Call call, const Offsets& offsets, Work&& work) {
     const WaitingScope waiting;
     MUSTER_TRY_VOID(begin(call, offsets));
+    const std::uint64_t record = recorded_.begin(call);
     const Result<> done = work(call).and_then([this] { return settle(); });
+    recorded_.end(record, done);
     in_call_.store(call.number << kind_bits, std::memory_order_relaxed);
     if (!done) return fail_group(done.error());
     return {};
@@ -200,6 +204,7 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
   const Offsets& own_offsets() const { return local_->offsets(local_->local_rank()); }
 
   const std::shared_ptr<const Group> group_;
+  RecordedCalls recorded_;
   const Layout layout_;
   const Sizes sizes_;
   std::optional<LocalGroup> local_;

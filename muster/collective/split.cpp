@@ -60,7 +60,8 @@ Result<std::unique_ptr<Communicator>> GroupCommunicator::split(std::uint32_t col
                        .stop = &stop_,
                        .security = origin_.security,
                        .roots_wait = origin_.roots_wait,
-                       .clock = origin_.clock});
+                       .clock = origin_.clock,
+                       .recorder = origin_.recorder});
   if (!made)
     return fail_group(
         {made.error().code, fmt::format("the group of color {}: {}", color, made.error().message)});

@@ -18,6 +18,7 @@
 #include "muster/launch/presets/preset.h"         // IWYU pragma: export
 #include "muster/launch/rank_table.h"             // IWYU pragma: export
 #include "muster/launch/runner.h"                 // IWYU pragma: export
+#include "muster/launch/runs/runs.h"              // IWYU pragma: export
 #include "muster/launch/secret_file.h"            // IWYU pragma: export
 #include "muster/launch/settings/job_settings.h"  // IWYU pragma: export
 #include "muster/launch/settings/sources.h"       // IWYU pragma: export

@@ -19,6 +19,7 @@
 #include "muster/launch/protection.h"
 #include "muster/launch/rank_table.h"
 #include "muster/launch/run_folder.h"
+#include "muster/launch/runs/run_record.h"
 #include "muster/launch/secret_file.h"
 #include "muster/launch/supervisor.h"
 
@@ -190,15 +191,49 @@ Result<> open_server(Servers& servers, const JobSettings& job, JobServer::Shows 
   return {};
 }
 
+bool has_scheduler(const JobSettings& job) {
+  return job.preset.value == "muster" || job.preset.value == "mindspore";
+}
+
 Result<Servers> open_servers(const JobSettings& job) {
   Servers servers;
   for (const auto shows : {JobServer::Shows::numbers, JobServer::Shows::page})
     MUSTER_TRY_VOID(open_server(servers, job, shows));
+  if (!job.dashboard.value.empty() || !has_scheduler(job) || job.self.value != 0) return servers;
+  servers.push_back(std::make_unique<JobServer>(JobServer::recorder()));
+  servers.back()->set_logs(job.log_folder.value, true);
   return servers;
 }
 
-void add_to(SupervisorOptions& options, const Servers& servers) {
-  for (const auto& server : servers) options.servers.push_back(server.get());
+// What shows the job and what keeps its story, as long as it runs.
+struct Watched {
+  Servers servers;
+  std::unique_ptr<RunRecord> record;  // null: there is none
+
+  void add_to(SupervisorOptions& options) const {
+    for (const auto& server : servers) options.servers.push_back(server.get());
+    options.record = record.get();
+  }
+};
+
+// The first host's folder tells of the job; a job is not refused because a disk does not take that.
+Result<Watched> open_watched(const JobSettings& job, const Environment& environment, const Clock& clock) {
+  Watched watched;
+  if (job.self.value == 0) {
+    auto record = RunRecord::begin(job, environment, clock);
+    if (record)
+      watched.record = *std::move(record);
+    else
+      fmt::print(stderr, "muster warning: `muster runs` will not know of this run: {}\n",
+                 record.error().message);
+  }
+  auto servers = open_servers(job);
+  if (!servers) {
+    if (watched.record) watched.record->end(exit_code_refused, 0);
+    return fail(servers.error());
+  }
+  watched.servers = *std::move(servers);
+  return watched;
 }
 
 // The hosts that this launcher reaches by ssh.
@@ -222,11 +257,11 @@ int run_by_ssh(const JobSettings& job, const Environment& environment, const std
   if (!work) return refuse(work.error());
   fmt::print(stderr, "muster: starting processes on {} hosts, logs in {}\n", work->hosts.size(),
              job.log_folder.value);
-  const auto servers = open_servers(job);
-  if (!servers) return refuse(servers.error());
+  const auto watched = open_watched(job, environment, kept.clock);
+  if (!watched) return refuse(watched.error());
   SupervisorOptions options = supervisor_options(job, environment, run_folder, kept);
   options.token = *token;
-  add_to(options, *servers);
+  watched->add_to(options);
   return supervise(std::move(work->hosts), options);
 }
 
@@ -246,11 +281,11 @@ int run_work(const JobSettings& job, const Environment& environment, const std::
     return 0;
   }
   fmt::print(stderr, "{}\n", announcement(job, work->spec));
-  const auto servers = open_servers(job);
-  if (!servers) return refuse(servers.error());
+  const auto watched = open_watched(job, environment, kept.clock);
+  if (!watched) return refuse(watched.error());
   SupervisorOptions options = supervisor_options(job, environment, run_folder, kept);
   options.token = work->token;
-  add_to(options, *servers);
+  watched->add_to(options);
   options.lease = work->gathered.rendezvous.get();
   return supervise(work->spec, options);
 }

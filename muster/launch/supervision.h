@@ -94,6 +94,8 @@ class Supervisor final : public CrewListener {
   void hint_at_memory(const Running& process);
   void show_held_but_interrupts();
 
+  // To the record of the run, where there is one.
+  void note(const std::string& kind, const Running& process, const std::string& text);
   void say(std::string_view text) { console_.line(Stream::error, {}, fmt::format("muster: {}", text)); }
   std::size_t index_of(const Running& process) const {
     return static_cast<std::size_t>(&process - processes_.data());

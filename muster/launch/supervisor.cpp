@@ -18,6 +18,7 @@
 #include "muster/launch/failure_report.h"
 #include "muster/launch/process.h"
 #include "muster/launch/run_folder.h"
+#include "muster/launch/runs/run_record.h"
 #include "muster/launch/supervision.h"
 #include "muster/launch/verdict.h"
 
@@ -81,7 +82,7 @@ void Supervisor::start_watch() {
     if (!processes_.empty())
       if (const auto served = server->serve_beside(*processes_.front().spec, options_.token, options_.clock);
           !served)
-        say(fmt::format("{} is not served: {}", server->url(), served.error().message));
+        say(fmt::format("the job is not shown, or its history not kept: {}", served.error().message));
   if (!options_.asks_scheduler || !console_.is_terminal() || processes_.empty()) return;
   if (auto watch = StateWatch::start(*processes_.front().spec, options_.token, options_.clock))
     watch_ = std::move(*watch);
@@ -284,13 +285,19 @@ void Supervisor::hint_at_memory(const Running& process) {
   if (!hint.empty()) say(hint);
 }
 
+void Supervisor::note(const std::string& kind, const Running& process, const std::string& text) {
+  if (options_.record != nullptr) options_.record->note(kind, process.spec->label, text);
+}
+
 void Supervisor::note_failure(Running& process) {
   if (phase_ == Phase::running || phase_ == Phase::settling) {
     failed_.push_back(index_of(process));
     const std::string& refusal = process.restarts.refusal();
-    say(fmt::format("{} (pid {}) {}{}{}", place_of(process.spec->label, process.host), process.pid,
-                    describe_exit(*process.wait_status),
-                    refusal.empty() ? "" : "; it is not started again: ", refusal));
+    const std::string text = fmt::format("{} (pid {}) {}{}{}", place_of(process.spec->label, process.host),
+                                         process.pid, describe_exit(*process.wait_status),
+                                         refusal.empty() ? "" : "; it is not started again: ", refusal);
+    say(text);
+    note("failed", process, text);
     hint_at_memory(process);
   }
   if (phase_ == Phase::running) enter(Phase::settling, 0);
@@ -310,6 +317,8 @@ void Supervisor::on_loss(const Crew& crew, const std::string& reason) {
     start_failure_ = host.empty() ? reason : fmt::format("host {}: {}", host, reason);
   else if (is_early)
     say(fmt::format("host {} is lost: {}", host, reason));
+  if (is_early && options_.record != nullptr)
+    options_.record->note("failed", "", fmt::format("host {} is lost: {}", host, reason));
   for (Running& process : processes_) {
     if (process.crew != &crew || process.has_ended()) continue;
     process.loss = reason;
@@ -377,6 +386,7 @@ void Supervisor::end_all() {
       say(fmt::format("host {} does not answer; what runs there ends when it notices", host.name));
   std::vector<pid_t> pages;  // they have yet to hear how the job has ended
   for (const JobServer* const server : options_.servers) pages.push_back(server->process_beside());
+  if (options_.record != nullptr) pages.push_back(options_.record->repository_process());
   if (!kill_descendants(kill_timeout, options_.clock, pages))
     say("some processes do not end even when killed");
 }
@@ -390,6 +400,7 @@ int Supervisor::finish() {
   console_.state({});
   const int code = report();
   for (JobServer* const server : options_.servers) server->end_beside(code);
+  if (options_.record != nullptr) options_.record->end(code, interrupted_by_);
   if (options_.lease != nullptr) options_.lease->work_ended(code);
   console_.flush(keeper_is_gone_ ? flush_timeout_orphan_ms : flush_timeout_ms);
   return code;

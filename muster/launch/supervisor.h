@@ -19,6 +19,7 @@
 namespace muster::launch {
 
 class JobServer;
+class RunRecord;
 
 struct SupervisorOptions {
   const Clock& clock;           // borrowed
@@ -43,6 +44,7 @@ struct SupervisorOptions {
   bool asks_scheduler = false;           // Muster's own, for the live line of a terminal
   std::string token = {};                // with which it lets itself be asked; empty: as its process says
   std::vector<JobServer*> servers = {};  // borrowed; to show the job while it runs
+  RunRecord* record = nullptr;           // borrowed; hears of deaths, restarts and the end; may be null
   std::string host = {};                 // this one's name in reports, where the job has several
   Lease* lease = nullptr;                // borrowed; ties the job here to the rest of it
   int keeper_fd = -1;                    // readable: the keeper is gone, and everything has to end at once

@@ -49,10 +49,12 @@ bool Supervisor::plan_restart(Running& process) {
        .progress = (newest ? to_string(*newest) : "") + last + torch_steps(options_.recovery_folder)});
   if (!delay) return false;
   const auto seconds = std::chrono::duration<double>(*delay).count();
-  say(fmt::format("{} (pid {}) {}: starting it again{} ({} of {})",
-                  place_of(process.spec->label, process.host), process.pid, end,
-                  *delay == Duration::zero() ? "" : fmt::format(" in {:g} s", seconds),
-                  process.restarts.restarts(), options_.restarts_max));
+  const std::string text = fmt::format("{} (pid {}) {}: starting it again{} ({} of {})",
+                                       place_of(process.spec->label, process.host), process.pid, end,
+                                       *delay == Duration::zero() ? "" : fmt::format(" in {:g} s", seconds),
+                                       process.restarts.restarts(), options_.restarts_max);
+  say(text);
+  note("restarted", process, text);
   hint_at_memory(process);
   process.restart_at = options_.clock.now() + *delay;
   return true;
@@ -87,8 +89,11 @@ bool Supervisor::plan_group_restart(Running& process) {
     return false;
   }
   ++group_restarts_;
-  say(fmt::format("{} (pid {}) {}: ending all processes and starting them again ({} of {})", who, process.pid,
-                  describe_exit(*process.wait_status), group_restarts_, options_.restarts_max));
+  const std::string text =
+      fmt::format("{} (pid {}) {}: ending all processes and starting them again ({} of {})", who, process.pid,
+                  describe_exit(*process.wait_status), group_restarts_, options_.restarts_max);
+  say(text);
+  note("restarted", process, text);
   hint_at_memory(process);
   enter(Phase::regrouping, 0);
   deadline_ = options_.clock.now() + options_.grace;

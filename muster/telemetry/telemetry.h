@@ -4,6 +4,7 @@
 // Threads: an object serves one thread at a time.
 #pragma once
 
-#include "muster/telemetry/append_file.h"  // IWYU pragma: export
-#include "muster/telemetry/event_file.h"   // IWYU pragma: export
-#include "muster/telemetry/summary.h"      // IWYU pragma: export
+#include "muster/telemetry/append_file.h"      // IWYU pragma: export
+#include "muster/telemetry/event_file.h"       // IWYU pragma: export
+#include "muster/telemetry/flight_recorder.h"  // IWYU pragma: export
+#include "muster/telemetry/summary.h"          // IWYU pragma: export

@@ -8,6 +8,7 @@
 
 #include "muster/graph/served.h"
 #include "muster/train/activity_scope.h"
+#include "muster/train/flight.h"
 #include "muster/train/found_jobs.h"
 #include "muster/train/process.h"
 #include "muster/train/program.h"
@@ -101,7 +102,10 @@ std::optional<cluster::Failure> Session::open(const cluster::Settings& settings,
                                                                      .call_timeout = settings.receive_timeout,
                                                                      .security = registration->security,
                                                                      .transport = transport_of(settings)});
+  auto recorder = open_flight_recorder(*node, real_environment());
+  groups->set_recorder(recorder);
   std::unique_ptr<Session> made(new Session(settings, std::move(node), std::move(groups), std::move(watch)));
+  made->recorder_ = std::move(recorder);
   made->follow_cluster();
   if (auto failure = made->connect()) return failure;
   process().session = made.release();
@@ -159,6 +163,7 @@ void Session::leave(int exit_status) {
     log::warning("the parameter servers of this job held nothing: no parameter was marked with set_param_ps");
   if (exit_status == 0) recovery_.set_done();
   process().served_parameters->tell_counts();
+  if (recorder_) recorder_->note_leave(exit_status);
   membership_.leave({.exit_status = exit_status,
                      .replaced = exit_status == 0 ? recovery_.lost_folder() : std::nullopt,
                      .serve = [this] { recovery_.serve_before_leaving(); }});

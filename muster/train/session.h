@@ -8,6 +8,7 @@
 #include <string>
 
 #include "muster/cluster/cluster.h"
+#include "muster/telemetry/telemetry.h"
 #include "muster/train/collectives.h"
 #include "muster/train/membership.h"
 #include "muster/train/session_recovery.h"
@@ -49,6 +50,7 @@ class Session {
   Membership membership_;
   Collectives collectives_;
   SessionRecovery recovery_;
+  std::shared_ptr<telemetry::FlightRecorder> recorder_;  // null: none
 };
 
 }  // namespace muster::train

@@ -128,7 +128,8 @@ collective::Options WorkerGroups::options_of_connections(const net::StopSignal& 
           .security = options_.security,
           // A call that was cut is made again by all: none may have passed it long ago.
           .roots_wait = roster_->recovers,
-          .clock = options_.clock};
+          .clock = options_.clock,
+          .recorder = recorder_};
 }
 
 Result<WorkerGroups::CommunicatorPtr> WorkerGroups::connect() {

@@ -45,6 +45,9 @@ class WorkerGroups {
   // No epoch follows. The first reason stays.
   void end(const Error& reason);
 
+  // Before the first call: all calls from then on are recorded there.
+  void set_recorder(std::shared_ptr<telemetry::FlightRecorder> recorder) { recorder_ = std::move(recorder); }
+
   // Of the epoch in use.
   const cluster::Roster& roster() const { return *roster_; }
   // Whether other workers of it share memory with this one.
@@ -108,10 +111,11 @@ class WorkerGroups {
   std::condition_variable changed_;
   std::optional<collective::Listener> listener_;  // of the newest epoch, until it is connected
   std::shared_ptr<const cluster::Roster> next_;
-  std::optional<Error> over_;        // why the epoch in use is
-  std::optional<PeerLeft> left_;     // the first one
-  std::optional<Error> ended_;       // why no other follows
-  net::StopSignal* stop_ = nullptr;  // ends the connecting under way
+  std::optional<Error> over_;                            // why the epoch in use is
+  std::optional<PeerLeft> left_;                         // the first one
+  std::optional<Error> ended_;                           // why no other follows
+  net::StopSignal* stop_ = nullptr;                      // ends the connecting under way
+  std::shared_ptr<telemetry::FlightRecorder> recorder_;  // null: none
 };
 
 }  // namespace muster::train

@@ -79,6 +79,10 @@ def test_run_keeps_a_log_of_each_process(folder):
     done = muster("run", "-n", "1", "--log-dir", "logs/first", write_script(folder, TELLS))
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in (folder / "logs/first").iterdir()) == [
+        "history.jsonl",
+        "job.toml",
+        "repository.json",
+        "run.json",
         "scheduler.log",
         "worker_0.log",
     ]
@@ -104,7 +108,7 @@ def test_run_shows_what_all_processes_warn_of_and_fail_with_once(folder):
     assert done.stderr.count("ValueError: invalid literal") == 1
     assert done.stderr.count("failed the same way") == 1
     assert done.stderr.rstrip().endswith("'x y'")
-    assert all("ValueError" in log.read_text() for log in (folder / "logs").iterdir())
+    assert all("ValueError" in log.read_text() for log in (folder / "logs").glob("*.log"))
 
 
 def test_run_finds_a_free_port_for_each_of_two_jobs_at_once(folder):

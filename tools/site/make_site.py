@@ -49,6 +49,7 @@ SECTIONS = {
         "docs/guide/forming.md",
         "docs/guide/watching.md",
         "docs/guide/dashboard.md",
+        "docs/guide/runs.md",
         "docs/guide/metrics.md",
         "docs/guide/profiling.md",
         "docs/guide/security.md",

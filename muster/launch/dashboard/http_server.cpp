@@ -146,7 +146,7 @@ Result<HttpServer> HttpServer::open(const std::string& where) {
 }
 
 void HttpServer::adopt(net::Descriptor copy) {
-  listener_ = net::TcpListener::adopt(std::move(copy), listener_.address());
+  if (listener_) listener_ = net::TcpListener::adopt(std::move(copy), listener_->address());
 }
 
 void HttpServer::serve_until(TimePoint until, int wakes, const Handler& handler, const Clock& clock) {
@@ -159,7 +159,7 @@ void HttpServer::serve_until(TimePoint until, int wakes, const Handler& handler,
 
 // Waits for whatever comes first, and does it.
 void HttpServer::turn(TimePoint until, int wakes, const Handler& handler, const Clock& clock) {
-  std::vector<pollfd> polled = {{.fd = listener_.fd(), .events = POLLIN, .revents = 0},
+  std::vector<pollfd> polled = {{.fd = listener_ ? listener_->fd() : -1, .events = POLLIN, .revents = 0},
                                 {.fd = wakes, .events = POLLIN, .revents = 0}};
   for (const Connection& each : connections_) {
     polled.push_back({.fd = each.socket.fd(), .events = POLLIN, .revents = 0});
@@ -179,7 +179,7 @@ void HttpServer::turn(TimePoint until, int wakes, const Handler& handler, const 
 }
 
 void HttpServer::accept(const Clock& clock) {
-  net::Arrival arrival = listener_.accept();
+  net::Arrival arrival = listener_->accept();
   if (!arrival.socket) return;
   connections_.push_back({.socket = *std::move(arrival.socket), .deadline = clock.now() + request_limit});
   if (connections_.size() <= connections_max) return;

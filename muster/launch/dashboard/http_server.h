@@ -45,10 +45,14 @@ class HttpServer {
 
   // "9400", of this host alone, or "10.0.0.5:9400"; port 0 takes a free one. "" is port 0 of this host.
   static Result<HttpServer> open(const std::string& where);
-  const net::Address& address() const { return listener_.address(); }
+  // Nowhere: nothing comes.
+  static HttpServer closed() { return HttpServer(std::nullopt); }
+  net::Address address() const { return listener_ ? listener_->address() : net::Address{}; }
 
   // For a child of fork(): a copy to be made before, and what the child makes of it.
-  Result<net::Descriptor> duplicate() const { return listener_.duplicate(); }
+  Result<net::Descriptor> duplicate() const {
+    return listener_ ? listener_->duplicate() : Result<net::Descriptor>(net::Descriptor());
+  }
   void adopt(net::Descriptor copy);
 
   // Serves until then, or until `wakes` is readable; -1: nothing wakes it.
@@ -72,7 +76,7 @@ class HttpServer {
     bool is_over = false;
   };
 
-  explicit HttpServer(net::TcpListener listener) : listener_(std::move(listener)) {}
+  explicit HttpServer(std::optional<net::TcpListener> listener) : listener_(std::move(listener)) {}
   void accept(const Clock& clock);
   void receive(Connection& connection, const Handler& handler, const Clock& clock);
   void answer(Connection& connection, HttpResponse response, const Clock& clock);
@@ -80,7 +84,7 @@ class HttpServer {
   void turn(TimePoint until, int wakes, const Handler& handler, const Clock& clock);
   void close_what_is_over(TimePoint now);
 
-  net::TcpListener listener_;
+  std::optional<net::TcpListener> listener_;
   std::list<Connection> connections_;
 };
 

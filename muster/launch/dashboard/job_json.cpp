@@ -86,6 +86,17 @@ json point_json(const JobPoint& point) {
           {"memory_bytes", number_json(point.memory_bytes)}};
 }
 
+// Of the last evaluation, as the first worker that has one tells it.
+json metrics_of(const Status& status) {
+  json made = json::object();
+  for (const Status::Node& node : status.nodes)
+    if (node.stats && !node.stats->metrics.empty()) {
+      for (const auto& [name, value] : node.stats->metrics) made[name] = number_json(value);
+      return made;
+    }
+  return made;
+}
+
 json slow_json(const std::vector<cluster::SlowRank>& slow) {
   json made = json::array();
   for (const cluster::SlowRank& each : slow)
@@ -116,6 +127,7 @@ json state_json(const JobStatus& job, double time) {
           {"workers", job.status.worker_num},
           {"servers", job.status.server_num},
           {"slow", slow_json(job.status.slow)},
+          {"metrics", metrics_of(job.status)},
           {"point", point_json(point_of(job, time))},
           {"ranks", std::move(ranks)}};
 }

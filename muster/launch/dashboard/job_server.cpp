@@ -24,6 +24,7 @@
 #include "muster/launch/dashboard/log_files.h"
 #include "muster/launch/dashboard/page.h"
 #include "muster/launch/metrics.h"
+#include "muster/launch/runs/run_record.h"
 #include "muster/net/net.h"
 #include "muster/telemetry/telemetry.h"
 
@@ -31,13 +32,13 @@ namespace muster::launch {
 namespace {
 
 constexpr Duration ask_interval = std::chrono::milliseconds(500);
+constexpr Duration record_ask_interval = std::chrono::seconds(1);  // of who only keeps the history
 constexpr Duration look_interval =
     std::chrono::seconds(5);  // whether the job is over, where no request comes
 constexpr Duration end_limit = std::chrono::seconds(1);
 constexpr int end_limit_ms = 1200;  // of who waits for that
 // A scheduler that has died is started again within this time, where the job recovers.
 constexpr Duration restart_timeout = std::chrono::seconds(35);
-constexpr const char* record_name = "dashboard.jsonl";
 constexpr double states_recorded = 1000;  // about; of a job of any length
 constexpr std::size_t record_line_bytes_max = 16 << 20;
 
@@ -128,11 +129,11 @@ std::string JobServer::Implementation::url() const {
 void JobServer::Implementation::set_logs(const std::string& folder, bool records) {
   logs_.emplace(folder);
   if (!records) return;
-  auto file = telemetry::AppendFile::open(folder + '/' + record_name);
+  auto file = telemetry::AppendFile::open(folder + '/' + history_name);
   if (file)
     record_ = *std::move(file);
   else
-    log::warning("the page of this job will not be there afterwards: " + file.error().message);
+    log::warning("the history of this job is not kept: " + file.error().message);
 }
 
 // A page of another site that this browser shows may not read the job, whatever name it gives this server:
@@ -231,7 +232,7 @@ void JobServer::Implementation::refresh(const Ask& ask, const Clock& clock) {
     http_.publish(std::make_shared<const std::string>(event_text("silent", "{}")), false, clock);
   is_answered_ = job.has_value();
   last_ = job ? std::optional(*std::move(job)) : std::nullopt;
-  if (shows_ != Shows::page) return;
+  if (shows_ == Shows::numbers) return;
   if (logs_)
     for (JobEvent& event : logs_->warnings(time)) {
       if (history_.has_late(event)) continue;
@@ -252,12 +253,11 @@ void JobServer::Implementation::tell(const std::vector<JobEvent>& news, const Cl
 }
 
 void JobServer::Implementation::tell_end(std::optional<int> exit_code, const Clock& clock) {
-  if (shows_ != Shows::page) return;
+  if (shows_ == Shows::numbers) return;
   const nlohmann::json end = {{"exit_code", exit_code ? nlohmann::json(*exit_code) : nlohmann::json(nullptr)},
                               {"time", telemetry::wall_seconds()}};
   end_ = event_text("end", line_of(end));
   if (!state_.empty()) record(fmt::format("{{\"state\":{}}}", state_));
-  record(line_of({{"end", end}}));
   http_.publish(std::make_shared<const std::string>(end_), false, clock);
 }
 
@@ -277,8 +277,10 @@ Result<> JobServer::Implementation::serve(const Ask& ask, const Clock& clock) {
   std::optional<int> exit_code;
   bool is_told = false;
   // Beside a launcher, until that says how the job has ended.
+  const Duration interval = shows_ == Shows::page      ? ask_interval
+                            : shows_ == Shows::nothing ? record_ask_interval
+                                                       : look_interval;
   while (beside_ ? !is_told : !is_over_) {
-    const Duration interval = shows_ == Shows::page ? ask_interval : look_interval;
     if (!is_over_ && clock.now() - asked_at_ >= interval) refresh(ask, clock);
     http_.serve_until(clock.now() + interval, beside_.get(), handler, clock);
     pollfd word{.fd = beside_.get(), .events = POLLIN, .revents = 0};
@@ -336,7 +338,7 @@ void JobServer::Implementation::end_beside(int exit_code) {
 
 Result<> JobServer::Implementation::read_record() {
   if (!logs_) return fail(Code::invalid_argument, "no folder was named");
-  const std::string path = logs_->folder() + '/' + record_name;
+  const std::string path = logs_->folder() + '/' + history_name;
   std::ifstream file(path);
   if (!file && logs_->files().empty())
     return fail(Code::not_found,
@@ -376,6 +378,10 @@ JobServer::~JobServer() = default;
 Result<JobServer> JobServer::open(Shows shows, const std::string& where) {
   MUSTER_TRY(HttpServer http, HttpServer::open(where));
   return JobServer(std::make_unique<Implementation>(shows, where, std::move(http)));
+}
+
+JobServer JobServer::recorder() {
+  return JobServer(std::make_unique<Implementation>(Shows::nothing, "", HttpServer::closed()));
 }
 
 std::string JobServer::url() const { return implementation_->url(); }

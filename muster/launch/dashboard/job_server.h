@@ -1,5 +1,5 @@
-// Shows a job over HTTP: its numbers for Prometheus at /metrics, and the page of a job (docs/guide/
-// dashboard.md). Nothing can be changed through it.
+// Job server: shows a job over HTTP, its numbers for Prometheus at /metrics and its page (docs/guide/
+// dashboard.md), and keeps its history. Nothing can be changed through it.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@ namespace muster::launch {
 
 class JobServer {
  public:
-  enum class Shows { numbers, page };
+  enum class Shows { nothing, numbers, page };
   using Ask = std::function<Result<JobStatus>()>;
 
   JobServer(JobServer&& other) noexcept;
@@ -23,6 +23,8 @@ class JobServer {
 
   // `where`: "9400", of this host alone, or "10.0.0.5:9400"; port 0 takes a free one.
   static Result<JobServer> open(Shows shows, const std::string& where);
+  // Listens nowhere: only keeps the history of the job in the folder that set_logs names.
+  static JobServer recorder();
   // "http://127.0.0.1:9400/metrics", "http://127.0.0.1:9400/".
   std::string url() const;
   // Where the logs of the job lie. With `records`, what the page shows is kept there, for serve_recorded.

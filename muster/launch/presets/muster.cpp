@@ -75,6 +75,7 @@ Variables common_variables(const PresetInput& input) {
       {"MS_WORKER_NUM", std::to_string(input.job.slot_count())},
       {"MS_SERVER_NUM", std::to_string(input.job.servers.value)},
   };
+  variables.emplace("MUSTER_RUN_FOLDER", input.log_folder);
   add_python_variables(variables, input);
   add_recovery_variables(variables, input);
   add_security(variables, input);

@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "muster/cluster/cluster.h"
 #include "muster/launch/settings/toml.h"
@@ -237,11 +238,8 @@ std::string host_text(const HostSlots& host) {
 
 class Writer {
  public:
-  explicit Writer(WithOrigins origins) : origins_(origins) {}
-
   void line(const std::string& key, const std::string& value, const std::string& origin) {
-    const std::string entry = fmt::format("{} = {}", key, value);
-    text_ += origins_ == WithOrigins::yes ? fmt::format("{:<40}  # {}\n", entry, origin) : entry + "\n";
+    entries_.push_back({.key = key, .value = value, .origin = origin});
   }
   void text(const std::string& key, const Setting<std::string>& setting) {
     if (!setting.value.empty()) line(key, quoted(setting.value), setting.origin);
@@ -252,12 +250,14 @@ class Writer {
   void number(const std::string& key, const std::optional<Setting<std::int64_t>>& setting) {
     if (setting) number(key, *setting);
   }
-  void raw(const std::string& text) { text_ += text; }
-  std::string take() { return std::move(text_); }
+  void variable(const std::string& name, const Setting<std::string>& setting) {
+    entries_.push_back(
+        {.key = name, .value = quoted(setting.value), .origin = setting.origin, .is_variable = true});
+  }
+  std::vector<JobFileEntry> take() { return std::move(entries_); }
 
  private:
-  WithOrigins origins_;
-  std::string text_;
+  std::vector<JobFileEntry> entries_;
 };
 
 void write_hosts(Writer& writer, const JobSettings& job) {
@@ -301,8 +301,8 @@ Result<PartialSettings> parse_job_file(std::string_view text, const JobFileName&
   return Reader(parsed.table(), file).read();
 }
 
-std::string job_file_text(const JobSettings& job, WithOrigins origins) {
-  Writer writer(origins);
+std::vector<JobFileEntry> job_file_entries(const JobSettings& job) {
+  Writer writer;
   writer.text("preset", job.preset);
   write_command(writer, job.command);
   write_hosts(writer, job);
@@ -325,10 +325,24 @@ std::string job_file_text(const JobSettings& job, WithOrigins origins) {
   writer.text("server_password_file", job.server_password_file);
   writer.text("token_file", job.token_file);
   if (job.is_open.value) writer.line("open", "true", job.is_open.origin);
-  if (!job.environment.empty()) writer.raw("\n[environment]\n");
-  for (const auto& [name, value] : job.environment)
-    writer.line(quoted(name), quoted(value.value), value.origin);
+  for (const auto& [name, value] : job.environment) writer.variable(name, value);
   return writer.take();
+}
+
+std::string job_file_text(const std::vector<JobFileEntry>& entries, WithOrigins origins) {
+  std::string text;
+  bool is_variable = false;
+  for (const JobFileEntry& entry : entries) {
+    if (entry.is_variable && !std::exchange(is_variable, true)) text += "\n[environment]\n";
+    const std::string line =
+        fmt::format("{} = {}", entry.is_variable ? quoted(entry.key) : entry.key, entry.value);
+    text += origins == WithOrigins::yes ? fmt::format("{:<40}  # {}\n", line, entry.origin) : line + "\n";
+  }
+  return text;
+}
+
+std::string job_file_text(const JobSettings& job, WithOrigins origins) {
+  return job_file_text(job_file_entries(job), origins);
 }
 
 }  // namespace muster::launch

@@ -41,6 +41,17 @@ enum class WithOrigins { no, yes };  // "slots = 4  # -n"
 
 std::string job_file_text(const JobSettings& job, WithOrigins origins);
 
+// What it says, line by line, the variables of the processes behind the rest.
+struct JobFileEntry {
+  std::string key = {};
+  std::string value = {};  // as TOML has it
+  std::string origin = {};
+  bool is_variable = false;
+  friend bool operator==(const JobFileEntry&, const JobFileEntry&) = default;
+};
+std::vector<JobFileEntry> job_file_entries(const JobSettings& job);
+std::string job_file_text(const std::vector<JobFileEntry>& entries, WithOrigins origins);
+
 // ---- Rank tables ------------------------------------------------------------------------------------------
 
 // Settings whose hosts have the slots that the table (in said.rank_table's file) gives them. Errors name both

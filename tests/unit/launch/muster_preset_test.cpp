@@ -54,11 +54,14 @@ TEST(MusterPreset, StartsASchedulerAndTheWorkersOnLoopback) {
       golden({.workers = 2, .command = {"python3", "net.py", "--epochs", "3"}}, plain),
       ElementsAre(
           "scheduler: MS_NODE_ID=scheduler MS_ROLE=MS_SCHED MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=40000 "
-          "MS_SERVER_NUM=0 MS_WORKER_NUM=2 $ python3 net.py --epochs 3 > scheduler.log",
+          "MS_SERVER_NUM=0 MS_WORKER_NUM=2 MUSTER_RUN_FOLDER=/logs $ python3 net.py --epochs 3 > "
+          "scheduler.log",
           "worker 0: MS_NODE_ID=0 MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=40000 "
-          "MS_SERVER_NUM=0 MS_WORKER_NUM=2 $ python3 net.py --epochs 3 > worker_0.log",
+          "MS_SERVER_NUM=0 MS_WORKER_NUM=2 MUSTER_RUN_FOLDER=/logs $ python3 net.py --epochs 3 > "
+          "worker_0.log",
           "worker 1: MS_NODE_ID=1 MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=40000 "
-          "MS_SERVER_NUM=0 MS_WORKER_NUM=2 $ python3 net.py --epochs 3 > worker_1.log"));
+          "MS_SERVER_NUM=0 MS_WORKER_NUM=2 MUSTER_RUN_FOLDER=/logs $ python3 net.py --epochs 3 > "
+          "worker_1.log"));
 }
 
 TEST(MusterPreset, HandsOnTheFilesOfAProtectedJobByName) {
@@ -70,7 +73,7 @@ TEST(MusterPreset, HandsOnTheFilesOfAProtectedJobByName) {
               .command = {"a.out"}},
              plain),
       ::testing::Contains("worker 0: MS_NODE_ID=0 MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 "
-                          "MS_SCHED_PORT=40000 MS_SERVER_NUM=0 MS_WORKER_NUM=1 "
+                          "MS_SCHED_PORT=40000 MS_SERVER_NUM=0 MS_WORKER_NUM=1 MUSTER_RUN_FOLDER=/logs "
                           "MUSTER_TLS_CLIENT_PASSWORD_FILE=fd:9 MUSTER_TLS_CONFIG=/c/config.json "
                           "MUSTER_TLS_SERVER_PASSWORD_FILE=/c/server.password $ a.out > worker_0.log"));
   EXPECT_THAT(
@@ -99,11 +102,11 @@ TEST(MusterPreset, HandsOutATokenInMemoryAndItsNameAlone) {
 
 TEST(MusterPreset, MakesAJobRecoverWhoseProcessesAreStartedAgain) {
   const Flags flags{.workers = 1, .max_restarts = 3, .command = {"a.out"}};
-  EXPECT_THAT(
-      golden(flags, plain),
-      ::testing::Contains("worker 0: MS_ENABLE_RECOVERY=1 MS_NODE_ID=0 MS_RECOVERY_PATH=/logs/recovery "
-                          "MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=40000 MS_SERVER_NUM=0 "
-                          "MS_WORKER_NUM=1 MUSTER_MAX_RESTARTS=3 $ a.out > worker_0.log"));
+  EXPECT_THAT(golden(flags, plain),
+              ::testing::Contains(
+                  "worker 0: MS_ENABLE_RECOVERY=1 MS_NODE_ID=0 MS_RECOVERY_PATH=/logs/recovery "
+                  "MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=40000 MS_SERVER_NUM=0 "
+                  "MS_WORKER_NUM=1 MUSTER_MAX_RESTARTS=3 MUSTER_RUN_FOLDER=/logs $ a.out > worker_0.log"));
   const auto chosen =
       spec_of(flags, FixedEnvironment(Values{{"MS_RECOVERY_PATH", "/mine"}, {"MS_ENABLE_RECOVERY", "1"}}));
   EXPECT_THAT(chosen->processes[1].environment,
@@ -120,26 +123,33 @@ TEST(MusterPreset, MakesAJobRecoverWhoseProcessesAreStartedAgain) {
 }
 
 TEST(MusterPreset, StartsServersBesideThem) {
-  EXPECT_THAT(golden({.workers = 1, .servers = 1, .port = 8118, .command = {"a.out"}}, plain),
-              ElementsAre("scheduler: MS_NODE_ID=scheduler MS_ROLE=MS_SCHED MS_SCHED_HOST=127.0.0.1 "
-                          "MS_SCHED_PORT=8118 MS_SERVER_NUM=1 MS_WORKER_NUM=1 $ a.out > scheduler.log",
-                          "server 0: MS_NODE_ID=0 MS_ROLE=MS_PSERVER MS_SCHED_HOST=127.0.0.1 "
-                          "MS_SCHED_PORT=8118 MS_SERVER_NUM=1 MS_WORKER_NUM=1 $ a.out > server_0.log",
-                          "worker 0: MS_NODE_ID=0 MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 "
-                          "MS_SCHED_PORT=8118 MS_SERVER_NUM=1 MS_WORKER_NUM=1 $ a.out > worker_0.log"));
+  EXPECT_THAT(
+      golden({.workers = 1, .servers = 1, .port = 8118, .command = {"a.out"}}, plain),
+      ElementsAre(
+          "scheduler: MS_NODE_ID=scheduler MS_ROLE=MS_SCHED MS_SCHED_HOST=127.0.0.1 "
+          "MS_SCHED_PORT=8118 MS_SERVER_NUM=1 MS_WORKER_NUM=1 MUSTER_RUN_FOLDER=/logs $ a.out > "
+          "scheduler.log",
+          "server 0: MS_NODE_ID=0 MS_ROLE=MS_PSERVER MS_SCHED_HOST=127.0.0.1 "
+          "MS_SCHED_PORT=8118 MS_SERVER_NUM=1 MS_WORKER_NUM=1 MUSTER_RUN_FOLDER=/logs $ a.out > server_0.log",
+          "worker 0: MS_NODE_ID=0 MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 "
+          "MS_SCHED_PORT=8118 MS_SERVER_NUM=1 MS_WORKER_NUM=1 MUSTER_RUN_FOLDER=/logs $ a.out > "
+          "worker_0.log"));
 }
 
 TEST(MusterPreset, OnASecondHostStartsItsWorkersOnly) {
-  EXPECT_THAT(golden({.workers = 2,
-                      .node_count = 3,
-                      .node_rank = 1,
-                      .scheduler = "[fd00::1]:9000",
-                      .command = {"a.out"}},
-                     plain),
-              ElementsAre("worker 2: MS_NODE_ID=2 MS_ROLE=MS_WORKER MS_SCHED_HOST=fd00::1 "
-                          "MS_SCHED_PORT=9000 MS_SERVER_NUM=0 MS_WORKER_NUM=6 $ a.out > worker_2.log",
-                          "worker 3: MS_NODE_ID=3 MS_ROLE=MS_WORKER MS_SCHED_HOST=fd00::1 "
-                          "MS_SCHED_PORT=9000 MS_SERVER_NUM=0 MS_WORKER_NUM=6 $ a.out > worker_3.log"));
+  EXPECT_THAT(
+      golden({.workers = 2,
+              .node_count = 3,
+              .node_rank = 1,
+              .scheduler = "[fd00::1]:9000",
+              .command = {"a.out"}},
+             plain),
+      ElementsAre(
+          "worker 2: MS_NODE_ID=2 MS_ROLE=MS_WORKER MS_SCHED_HOST=fd00::1 "
+          "MS_SCHED_PORT=9000 MS_SERVER_NUM=0 MS_WORKER_NUM=6 MUSTER_RUN_FOLDER=/logs $ a.out > worker_2.log",
+          "worker 3: MS_NODE_ID=3 MS_ROLE=MS_WORKER MS_SCHED_HOST=fd00::1 "
+          "MS_SCHED_PORT=9000 MS_SERVER_NUM=0 MS_WORKER_NUM=6 MUSTER_RUN_FOLDER=/logs $ a.out > "
+          "worker_3.log"));
 }
 
 TEST(MusterPreset, MakesPythonWriteItsLinesAtOnceUnlessTheUserChose) {

@@ -10,7 +10,8 @@ const SHARE_TEXT = {
 };
 const EVENT_KINDS = {
   formed: "good", back: "good", not_slow: "good", left: "plain", saved: "plain", evaluated: "plain",
-  recovering: "warn", slow: "warn", warning: "warn", lost: "bad", error: "bad", ended: "plain",
+  recovering: "warn", slow: "warn", warning: "warn", lost: "bad", failed: "bad", error: "bad", restarted: "warn",
+  ended: "plain",
 };
 const EVENT_TEXT = { formed: "running", not_slow: "not slow", left: "done" };
 const MAP_FROM = 100; // ranks: more of them are a heat map

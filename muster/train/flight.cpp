@@ -1,0 +1,53 @@
+#include "muster/train/flight.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "muster/net/net.h"
+
+namespace muster::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t earlier_kept = 3;  // of a rank, which may die and come back very often
+
+void remove_earlier(const fs::path& folder, const std::string& beginning) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (entry.path().filename().string().starts_with(beginning) &&
+        entry.path().extension() == telemetry::flight_extension)
+      found.emplace_back(entry.last_write_time(ignored), entry.path());
+  std::ranges::sort(found);
+  for (std::size_t i = 0; i + earlier_kept < found.size(); ++i) fs::remove(found[i].second, ignored);
+}
+
+}  // namespace
+
+std::shared_ptr<telemetry::FlightRecorder> open_flight_recorder(const cluster::Node& node,
+                                                                const Environment& environment) {
+  const std::string run_folder = environment.get("MUSTER_RUN_FOLDER").value_or("");
+  if (run_folder.empty()) return nullptr;
+  const fs::path folder = fs::path(run_folder) / "flight";
+  const std::string beginning = fmt::format("worker_{}_", node.rank());
+  remove_earlier(folder, beginning);
+  const auto roster = node.roster();
+  auto recorder = telemetry::FlightRecorder::open(
+      (folder / fmt::format("{}{}{}", beginning, ::getpid(), telemetry::flight_extension)).string(),
+      {.job_id = roster->job_id,
+       .rank = node.rank(),
+       .world_size = static_cast<std::uint32_t>(roster->workers.size()),
+       .pid = ::getpid(),
+       .host = net::host_name()});
+  if (recorder) return *std::move(recorder);
+  log::warning(
+      fmt::format("`muster autopsy` will not know of this process's calls: {}", recorder.error().message));
+  return nullptr;
+}
+
+}  // namespace muster::train

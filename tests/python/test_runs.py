@@ -1,0 +1,263 @@
+"""The folder of a run, and `muster runs`: what was started, what became of it, and how two runs differ."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from job import PATIENCE, Process, clean_environment
+from pages import MUSTER, TRAINS, end_job
+from places import SEARCH_PATH
+
+ENVIRONMENT = {**clean_environment(), "PATH": SEARCH_PATH}
+
+
+def muster(folder, *arguments, code=0):
+    done = subprocess.run(
+        [MUSTER, *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def listed(folder, where="logs"):
+    return json.loads(muster(folder, "runs", "--json", str(where)))["runs"]
+
+
+def wait_for_run(folder, matches, where="logs"):
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        (run,) = listed(folder, where) if (folder / where / "run.json").exists() else [None]
+        if run and matches(run):
+            return run
+        assert time.monotonic() < deadline, run
+
+
+@contextlib.contextmanager
+def recorded_job(folder, *options, script=TRAINS, where="logs"):
+    """`muster run` in `folder` without a page; its process."""
+    (folder / "train.py").write_text(script)
+    command = [MUSTER, "run", "--run-folder", where, *options, "train.py"]
+    process = Process("run", ["env", "-C", str(folder), *command], ENVIRONMENT)
+    try:
+        yield process
+    finally:
+        if process._popen.poll() is None:
+            process.signal(signal.SIGINT)
+        process.wait()
+
+
+def run_to_end(folder, where, *options, script):
+    with recorded_job(folder, *options, script=script, where=where) as process:
+        return process.wait()
+
+
+def history(folder, kind):
+    lines = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    return [line[kind] for line in lines if kind in line]
+
+
+def git(folder, *arguments):
+    name = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    done = subprocess.run(
+        ["git", "-C", str(folder), *name, *arguments], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_a_run_is_listed_while_it_trains_and_when_it_has_ended(tmp_path):
+    with recorded_job(tmp_path, "-n", "2") as process:
+        run = wait_for_run(tmp_path, lambda run: run["steps"] and run["loss"] is not None)
+        assert (run["name"], run["script"], run["ranks"]) == ("logs", "train.py", 2)
+        assert run["state"] == "running"
+        deadline = time.monotonic() + PATIENCE
+        while not any(state["metrics"] for state in history(tmp_path / "logs", "state")):
+            assert time.monotonic() < deadline
+        end_job(tmp_path)
+        assert process.wait() == 0
+    (ended,) = listed(tmp_path)
+    assert (ended["state"], ended["exit_code"]) == ("done", 0)
+    assert ended["steps"] >= run["steps"]
+    assert ended["seconds"] > 0
+    heading, row = muster(tmp_path, "runs", ".").splitlines()
+    assert heading.split() == ["run", "script", "began", "ranks", "state", "time", "steps", "loss"]
+    assert "train.py" in row
+    assert " done " in row
+    state = history(tmp_path / "logs", "state")[-1]
+    assert "mae" in state["metrics"]
+
+
+def test_a_death_and_its_recovery_stand_in_the_history(tmp_path):
+    with recorded_job(tmp_path, "-n", "2", "--max-restarts", "2") as process:
+        wait_for_run(tmp_path, lambda run: run["steps"])
+        (tmp_path / "die").touch()
+        process.wait_for_line(r"worker 1 .* was killed by signal 9 .*: starting it again")
+        deadline = time.monotonic() + PATIENCE
+        while "back" not in {event["kind"] for event in history(tmp_path / "logs", "event")}:
+            assert time.monotonic() < deadline
+        end_job(tmp_path)
+        assert process.wait() == 0
+    events = history(tmp_path / "logs", "event")
+    assert {"formed", "lost", "restarted", "back"} <= {event["kind"] for event in events}
+    (restarted,) = [event for event in events if event["kind"] == "restarted"]
+    assert restarted["process"] == "worker 1"
+    assert "was killed by signal 9" in restarted["text"]
+
+
+ENDS = """
+import os, sys
+if os.environ["MS_ROLE"] != "MS_SCHED":
+    sys.exit(int(sys.argv[1]) if sys.argv[1:] else 3)
+"""
+
+
+def test_a_run_that_fails_says_with_which_code_and_who_failed(tmp_path):
+    assert run_to_end(tmp_path, "logs/a", "-n", "1", script=ENDS) == 3
+    (run,) = listed(tmp_path)
+    assert (run["state"], run["exit_code"]) == ("failed (3)", 3)
+    (failed,) = [event for event in history(tmp_path / "logs/a", "event") if event["kind"] == "failed"]
+    assert failed["process"] == "worker 0"
+    assert "exited with code 3" in failed["text"]
+
+
+def test_a_run_that_is_interrupted_and_one_whose_launcher_is_killed_are_told_apart(tmp_path):
+    with recorded_job(tmp_path, "-n", "1", where="logs/a") as process:
+        process.wait_for_line("first step")
+        process.signal(signal.SIGINT)
+        assert process.wait() == 130
+    with recorded_job(tmp_path, "-n", "1", where="logs/b") as process:
+        process.wait_for_line("first step")
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        child = int(children.split()[0])  # the supervisor
+        for pid in (process.pid, child):
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+    deadline = time.monotonic() + PATIENCE
+    while (states := [run["state"] for run in listed(tmp_path)]) != ["interrupted", "cut off"]:
+        assert time.monotonic() < deadline, states
+
+
+def test_the_folder_tells_settings_with_their_sources_and_the_versions(tmp_path):
+    (tmp_path / "job.toml").write_text("[environment]\nOMP_NUM_THREADS = '1'\n")
+    options = ["--job", "job.toml", "-n", "2", "--env", "WANDB_API_KEY=hidden", "--env", "A=b"]
+    assert run_to_end(tmp_path, "logs", *options, script=ENDS + "\n") == 3
+    told = json.loads((tmp_path / "logs/run.json").read_text())
+    assert told["settings"]["slots"] == {"value": "2", "origin": "-n"}
+    assert told["variables"]["OMP_NUM_THREADS"]["origin"].startswith("job.toml")
+    assert told["variables"]["A"] == {"value": '"b"', "origin": "--env"}
+    assert told["host"]["cores"] >= 1
+    assert told["python"]["packages"]["pytest"] == pytest.__version__ or sys.prefix == sys.base_prefix
+    kept = "".join(path.read_text() for path in (tmp_path / "logs").iterdir() if path.is_file())
+    assert "hidden" not in kept
+    # What it was told is a job file, by which the same is started again.
+    again = muster(tmp_path, "run", "--dry-run", "--job", "logs/job.toml")
+    assert "slots = 2" in again
+    assert '"A" = "b"' in again
+    assert "WANDB_API_KEY is not kept" in (tmp_path / "logs/job.toml").read_text()
+
+
+def test_the_folder_has_the_commit_of_the_script_and_what_differs_from_it(tmp_path):
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "net.py").write_text("a = 1\n")
+    git(code, "init", "-q", "-b", "main")
+    git(code, "add", ".")
+    git(code, "commit", "-q", "-m", "first")
+    # Programs that a repository names are not started by it.
+    (code / "evil").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    (code / "evil").chmod(0o755)
+    git(code, "config", "diff.external", "./evil")
+    git(code, "config", "core.fsmonitor", "./evil")
+    (code / "net.py").write_text("a = 2\n")
+    (code / "train.py").write_text(ENDS)
+    muster(tmp_path, "run", "-n", "1", "--run-folder", "logs", "code/train.py", "0")
+    told = json.loads((tmp_path / "logs/repository.json").read_text())
+    assert told["commit"] == git(code, "rev-parse", "HEAD")
+    assert told["branch"] == "main"
+    assert told["changed"] == ["net.py"]
+    assert told["untracked"] == ["evil", "train.py"]
+    assert "-a = 1\n+a = 2\n" in (tmp_path / "logs/changes.diff").read_text()
+    assert not (tmp_path / "started").exists()
+
+
+def test_code_outside_any_repository_is_said(tmp_path):
+    assert run_to_end(tmp_path, "logs", "-n", "1", script=ENDS) == 3
+    assert "not a git repository" in json.loads((tmp_path / "logs/repository.json").read_text())["problem"]
+
+
+LOSSES = """
+import sys
+import numpy
+import muster
+from muster import nn, train, dataset as ds
+muster.init()
+muster.set_seed(int(sys.argv[1]))
+rows = numpy.ones((40, 4), numpy.float32)
+data = ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"], shuffle=False).batch(4)
+net = nn.Dense(4, 1)
+train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), float(sys.argv[2]))).train(1, data)
+"""
+
+
+def test_two_runs_are_compared_and_only_what_differs_is_shown(tmp_path):
+    (tmp_path / "train.py").write_text(LOSSES)
+    for name, seed, rate, threads in [("a", "1", "0.01", "1"), ("b", "2", "0.05", "2")]:
+        options = ["--env", f"OMP_NUM_THREADS={threads}", "--metrics-file", f"{name}.jsonl"]
+        muster(
+            tmp_path,
+            "run",
+            "-n",
+            "1",
+            "--run-folder",
+            f"muster-logs/{name}",
+            *options,
+            "train.py",
+            seed,
+            rate,
+        )
+    text = muster(tmp_path, "runs", "compare", "a", "b")
+    rows = {
+        name: values for name, *values in (re.split(r"\s{2,}", line.strip()) for line in text.splitlines())
+    }
+    first, second = (
+        [json.loads(line) for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()] for name in "ab"
+    )
+    assert rows["steps"] == ["10", "10"]
+    assert rows["OMP_NUM_THREADS"] == ['"1"', '"2"']
+    assert rows["versions"] == ["the same"]
+    assert rows["host"] == ["the same"]
+    for step in (2, 10):
+        told = [float(loss) for loss in rows[f"loss at step {step}"]]
+        assert told == pytest.approx([first[step - 1]["loss"], second[step - 1]["loss"]], rel=1e-3)
+    differences = json.loads(muster(tmp_path, "runs", "compare", "a", "b", "--json"))["differences"]
+    assert differences["versions"] == []
+    assert {"name": "arguments", "a": '["1", "0.01"]', "b": '["2", "0.05"]'} in differences["settings"]
+    assert [run["name"] for run in listed(tmp_path, "muster-logs")] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["runs"], "there is no run in 'muster-logs'"),
+        (["runs", "compare", "x", "y"], "there is no folder 'x', and none of that name in muster-logs"),
+        (["runs", "compare", ".", "."], "'.' is no folder of a run: it has no run.json"),
+    ],
+)
+def test_folders_without_a_run_are_said(tmp_path, arguments, told):
+    assert told in muster(tmp_path, *arguments, code=1)
+
+
+def test_damaged_files_of_a_run_harm_nobody(tmp_path):
+    assert run_to_end(tmp_path, "logs/a", "-n", "1", script=ENDS) == 3
+    with (tmp_path / "logs/a/history.jsonl").open("a") as file:
+        file.write('{"event": 7}\n{"state": {"point": []}}\n\x1b[31m\n{"end": 1}\n{"state": {"ti')
+    (tmp_path / "logs/b").mkdir()
+    (tmp_path / "logs/b/run.json").write_text("{")
+    assert [run["state"] for run in listed(tmp_path)] == ["unreadable", "failed (3)"]
+    assert "run.json cannot be read" in muster(tmp_path, "runs", "logs")
