@@ -14,7 +14,6 @@
 #include "muster/launch/hosts/mpi_daemon.h"       // IWYU pragma: export
 #include "muster/launch/kubernetes/job.h"         // IWYU pragma: export
 #include "muster/launch/kubernetes/sidecar.h"     // IWYU pragma: export
-#include "muster/launch/metrics.h"                // IWYU pragma: export
 #include "muster/launch/presets/preset.h"         // IWYU pragma: export
 #include "muster/launch/rank_table.h"             // IWYU pragma: export
 #include "muster/launch/runner.h"                 // IWYU pragma: export

@@ -1,4 +1,4 @@
-#include "muster/launch/metrics.h"
+#include "muster/launch/status.h"
 
 #include <fmt/format.h>
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,9 @@ std::string status_text(const JobStatus& status);
 std::string status_line(const JobStatus& status);
 // Without indentation it is one line.
 std::string status_json(const JobStatus& status, bool is_indented = true);
+// For Prometheus, text exposition format 0.0.4 (metrics.cpp). Nothing: the scheduler does not answer, which
+// is a number as well (muster_up).
+std::string metrics_text(const std::optional<JobStatus>& job);
 // Whether nothing more comes of the job: its scheduler says so, or every worker has left.
 bool is_over(const JobStatus& status);
 

@@ -23,8 +23,8 @@
 #include "muster/launch/dashboard/job_json.h"
 #include "muster/launch/dashboard/log_files.h"
 #include "muster/launch/dashboard/page.h"
-#include "muster/launch/metrics.h"
 #include "muster/launch/runs/run_record.h"
+#include "muster/launch/status.h"
 #include "muster/net/net.h"
 #include "muster/telemetry/telemetry.h"
 
