@@ -49,6 +49,9 @@ SHOWN_MAX = {
 # A second public header of a module, and who may include it beside the module itself: modules, and folders of
 # programs.
 PUBLIC_FOR = {
+    "muster/checkpoint/conversion.h": {"python", "apps"},
+    "muster/checkpoint/mesh_layout.h": {"launch", "train"},
+    "muster/launch/settings/mesh_file.h": {"apps"},
     "muster/base/protobuf.h": {"checkpoint", "telemetry", "train"},
     "muster/base/state_clock.h": {"collective", "graph", "server", "train"},
     "muster/graph/host_function.h": {"python"},

@@ -1,4 +1,4 @@
-// muster checkpoint ls|show|verify|rm, muster verify: what jobs have left on the disk.
+// muster checkpoint ls|show|verify|convert|rm, muster verify: what jobs have left on the disk.
 #include "muster/checkpoint/checkpoint.h"
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "checkpoint_convert.h"
 #include "checkpoint_rm.h"
 #include "commands.h"
 
@@ -211,7 +212,7 @@ void add_remove(CLI::App& parent, Invocation& invocation) {
 
 void add_checkpoint(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
-      "checkpoint", "Recovery points and files of tensors: list, show, check, remove them");
+      "checkpoint", "Recovery points and files of tensors: list, show, check, convert, remove them");
   command->require_subcommand(1);
   add_one(*command, invocation, "ls", "List the recovery points below a path, or sum up a file", list);
   add_one(*command, invocation, "show",
@@ -221,6 +222,7 @@ void add_checkpoint(CLI::App& app, Invocation& invocation) {
       "Read everything and check every hash; exit code 0: all is whole, 1: something is damaged, 2: the path "
       "cannot be used",
       verify_one);
+  add_convert(*command, invocation);
   add_remove(*command, invocation);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -31,26 +32,57 @@ constexpr std::uint64_t field_type = 2;     // of a tensor
 constexpr std::uint64_t field_content = 3;  // of a tensor
 constexpr std::size_t varint_bytes_max = 10;
 constexpr std::size_t axes_max = 64;
+constexpr std::uint64_t text_bytes_max = 1 << 16;  // of a name or a dtype
+
+// A file of which heads are read byte by byte, through a small window.
+class Window {
+ public:
+  explicit Window(const InputFile& file) : file_(file), size_(file.size_bytes()) {}
+
+  std::uint64_t size_bytes() const { return size_; }
+  Result<std::byte> byte(std::uint64_t at) {
+    if (at < begin_ || at >= begin_ + filled_) {
+      begin_ = at;
+      filled_ = std::min<std::uint64_t>(bytes_.size(), size_ - at);
+      MUSTER_TRY_VOID(file_.read_at(begin_, std::span(bytes_).first(filled_)));
+    }
+    return bytes_[at - begin_];
+  }
+  Result<std::string> text(ByteRange range) const {
+    std::string made(range.size, '\0');
+    MUSTER_TRY_VOID(file_.read_at(range.begin, std::as_writable_bytes(std::span(made))));
+    return made;
+  }
+
+ private:
+  const InputFile& file_;
+  std::uint64_t size_;
+  std::uint64_t begin_ = 0;
+  std::uint64_t filled_ = 0;
+  std::array<std::byte, 4096> bytes_{};
+};
 
 // Reads forward; the first thing that cannot be is the error.
 class Reader {
  public:
-  Reader(std::span<const std::byte> bytes, std::size_t offset, const std::string& path)
-      : bytes_(bytes), offset_(offset), path_(path) {}
+  Reader(Window& file, ByteRange range, const std::string& path)
+      : file_(&file), at_(range.begin), end_(range.begin + range.size), path_(&path) {}
 
-  bool at_end() const { return at_ == bytes_.size(); }
-  std::size_t offset() const { return offset_ + at_; }
+  bool at_end() const { return at_ == end_; }
+  std::uint64_t offset() const { return at_; }
+  ByteRange rest() const { return {at_, end_ - at_}; }
 
-  tl::unexpected<Error> bad(std::string_view what, std::size_t offset) const {
-    return fail(Code::corrupt, fmt::format("checkpoint '{}', byte {}: {}", path_, offset, what));
+  tl::unexpected<Error> bad(std::string_view what, std::uint64_t offset) const {
+    return fail(Code::corrupt, fmt::format("checkpoint '{}', byte {}: {}", *path_, offset, what));
   }
 
   Result<std::uint64_t> number() {
-    const std::size_t begin = offset();
+    const std::uint64_t begin = offset();
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < varint_bytes_max; ++i) {
       if (at_end()) return bad("the file ends inside of a number", begin);
-      const auto byte = std::to_integer<std::uint64_t>(bytes_[at_++]);
+      MUSTER_TRY(const std::byte read, file_->byte(at_++));
+      const auto byte = std::to_integer<std::uint64_t>(read);
       value |= (byte & 0x7F) << (7 * i);
       if (byte < 0x80) return value;
     }
@@ -58,11 +90,11 @@ class Reader {
   }
 
   Result<Reader> block() {
-    const std::size_t begin = offset();
+    const std::uint64_t begin = offset();
     MUSTER_TRY(const std::uint64_t size, number());
-    if (size > bytes_.size() - at_)
-      return bad(fmt::format("{} bytes are announced, {} are left", size, bytes_.size() - at_), begin);
-    const Reader inside(bytes_.subspan(at_, size), offset(), path_);
+    if (size > end_ - at_)
+      return bad(fmt::format("{} bytes are announced, {} are left", size, end_ - at_), begin);
+    const Reader inside(*file_, {at_, size}, *path_);
     at_ += size;
     return inside;
   }
@@ -74,7 +106,7 @@ class Reader {
   }
 
   Result<> skip(std::uint64_t type) {
-    const std::size_t begin = offset();
+    const std::uint64_t begin = offset();
     if (type == varint) {
       MUSTER_TRY([[maybe_unused]] const std::uint64_t ignored, number());
       return {};
@@ -86,19 +118,21 @@ class Reader {
     if (type != fixed64 && type != fixed32)
       return bad(fmt::format("{} is no kind of field that there is", type), begin);
     const std::size_t size = type == fixed64 ? 8 : 4;
-    if (size > bytes_.size() - at_) return bad("the file ends inside of a number", begin);
+    if (size > end_ - at_) return bad("the file ends inside of a number", begin);
     at_ += size;
     return {};
   }
 
-  std::span<const std::byte> bytes() const { return bytes_; }
-  std::string text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
+  Result<std::string> text() const {
+    if (end_ - at_ > text_bytes_max) return bad(fmt::format("a name of {} bytes is none", end_ - at_), at_);
+    return file_->text(rest());
+  }
 
  private:
-  std::span<const std::byte> bytes_;
-  std::size_t offset_;
-  std::size_t at_ = 0;
-  const std::string& path_;
+  Window* file_;
+  std::uint64_t at_;
+  std::uint64_t end_;
+  const std::string* path_;
 };
 
 // ---- Names of dtypes --------------------------------------------------------------------------------------
@@ -130,18 +164,18 @@ std::optional<DType> type_named(std::string_view text) {
 struct Part {
   std::vector<std::int64_t> dims;
   std::string type;
-  std::span<const std::byte> content;
-  std::size_t offset = 0;
+  ByteRange content;
+  std::uint64_t offset = 0;
 };
 
 // Everything of a tensor message that comes before its content.
-std::vector<std::byte> head_of(const Tensor& tensor) {
+std::vector<std::byte> head_of(DType dtype, const Shape& shape) {
   Writer head;
-  for (const std::int64_t size : tensor.shape()) {
+  for (const std::int64_t size : shape) {
     head.tag(field_dims, varint);
     head.number(static_cast<std::uint64_t>(size));
   }
-  head.text(field_type, type_name(tensor.dtype()));
+  head.text(field_type, type_name(dtype));
   return head.take();
 }
 
@@ -183,10 +217,10 @@ Result<Part> read_tensor(Reader reader) {
       }
     } else if (field == field_type && type == delimited) {
       MUSTER_TRY(const Reader text, reader.block());
-      part.type = text.text();
+      MUSTER_TRY(part.type, text.text());
     } else if (field == field_content && type == delimited) {
       MUSTER_TRY(const Reader content, reader.block());
-      part.content = content.bytes();
+      part.content = content.rest();
     } else {
       MUSTER_TRY_VOID(reader.skip(type));
     }
@@ -209,7 +243,7 @@ bool can_be_multiplied(std::span<const std::int64_t> dims, DType dtype) {
   });
 }
 
-Result<Entry> join(const Collected& collected, const Reader& file) {
+Result<StoredTensor> join(const Collected& collected, const Reader& file) {
   const Part& first = collected.parts.front();
   const auto dtype = type_named(first.type);
   if (!dtype)
@@ -217,16 +251,16 @@ Result<Entry> join(const Collected& collected, const Reader& file) {
                                                 "has not; leave it out when writing",
                                                 collected.name, first.type));
   std::vector<std::int64_t> dims = first.dims;
-  std::size_t announced = size_bytes(*dtype);
-  std::size_t found = 0;
-  for (const Part& part : collected.parts) found += part.content.size();
+  std::uint64_t announced = size_bytes(*dtype);
+  std::uint64_t found = 0;
+  for (const Part& part : collected.parts) found += part.content.size;
   if (dims.size() == 1 && dims[0] == 0 && found > 0) dims.clear();  // a scalar of older files
   if (!can_be_multiplied(dims, *dtype))
     return file.bad(
         fmt::format("'{}' {} has more elements than can be", collected.name, to_string(Shape(dims))),
         first.offset);
   for (const std::int64_t size : dims) {
-    const auto factor = static_cast<std::size_t>(size);
+    const auto factor = static_cast<std::uint64_t>(size);
     if (factor != 0 && announced > (found + size_bytes(*dtype)) / factor + 1)
       return file.bad(fmt::format("'{}' announces more elements than it holds", collected.name),
                       first.offset);
@@ -236,15 +270,27 @@ Result<Entry> join(const Collected& collected, const Reader& file) {
     return file.bad(fmt::format("'{}' {} has {} bytes of elements, not {}", collected.name,
                                 to_string(Shape(dims)), found, announced),
                     first.offset);
-  Entry entry{collected.name, Tensor(*dtype, Shape(std::move(dims)))};
-  std::size_t at = 0;
-  for (const Part& part : collected.parts) {
-    if (!part.content.empty())
-      std::memcpy(entry.value.bytes() + at, part.content.data(), part.content.size());
-    at += part.content.size();
-  }
-  return entry;
+  StoredTensor made{.name = collected.name, .dtype = *dtype, .shape = Shape(std::move(dims))};
+  for (const Part& part : collected.parts)
+    if (part.content.size > 0) made.ranges.push_back(part.content);
+  return made;
 }
+
+// Bytes in memory as a file.
+class BytesFile final : public InputFile {
+ public:
+  explicit BytesFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  std::uint64_t size_bytes() const override { return bytes_.size(); }
+  Result<> read_at(std::uint64_t offset, std::span<std::byte> into) const override {
+    if (offset > bytes_.size() || into.size() > bytes_.size() - offset)
+      return fail(Code::corrupt, fmt::format("{} bytes end before byte {}", bytes_.size(), offset));
+    if (!into.empty()) std::memcpy(into.data(), bytes_.data() + offset, into.size());
+    return {};
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
 
 }  // namespace
 
@@ -255,18 +301,30 @@ std::size_t size_bytes(std::span<const Entry> entries) {
   return total;
 }
 
+std::vector<FilePart> parts_of(const std::string& name, DType dtype, const Shape& shape,
+                               std::size_t part_bytes) {
+  const std::vector<std::byte> head = head_of(dtype, shape);
+  std::uint64_t rest = static_cast<std::uint64_t>(shape.elements()) * size_bytes(dtype);
+  std::vector<FilePart> made;
+  do {
+    const std::uint64_t size = std::min<std::uint64_t>(part_bytes, rest);
+    made.push_back({part_head(name, head, size), size});
+    rest -= size;
+  } while (rest > 0);
+  return made;
+}
+
 Pieces encode_pieces(std::span<const Entry> entries, std::size_t part_bytes) {
   Pieces made;
   for (const Entry& entry : entries) {
-    const std::vector<std::byte> head = head_of(entry.value);
-    std::span<const std::byte> rest(entry.value.bytes(), entry.value.size_bytes());
-    do {
-      const std::size_t size = std::min(part_bytes, rest.size());
-      made.heads.push_back(part_head(entry.name, head, size));
+    const Tensor& value = entry.value;
+    std::span<const std::byte> rest(value.bytes(), value.size_bytes());
+    for (FilePart& part : parts_of(entry.name, value.dtype(), value.shape(), part_bytes)) {
+      made.heads.push_back(std::move(part.head));
       made.pieces.emplace_back(made.heads.back());
-      made.pieces.push_back(rest.first(size));
-      rest = rest.subspan(size);
-    } while (!rest.empty());
+      made.pieces.push_back(rest.first(part.content_bytes));
+      rest = rest.subspan(part.content_bytes);
+    }
   }
   return made;
 }
@@ -278,8 +336,9 @@ std::vector<std::byte> encode(std::span<const Entry> entries, std::size_t part_b
   return bytes;
 }
 
-Result<std::vector<Entry>> decode(std::span<const std::byte> file, const std::string& path) {
-  Reader reader(file, 0, path);
+Result<std::vector<StoredTensor>> index(const InputFile& file, const std::string& path) {
+  Window window(file);
+  Reader reader(window, {0, window.size_bytes()}, path);
   std::vector<Collected> collected;
   while (!reader.at_end()) {
     const std::size_t begin = reader.offset();
@@ -294,7 +353,7 @@ Result<std::vector<Entry>> decode(std::span<const std::byte> file, const std::st
       if (inner.second == delimited && (inner.first == field_name || inner.first == field_tensor)) {
         MUSTER_TRY(const Reader block, value.block());
         if (inner.first == field_name) {
-          name = block.text();
+          MUSTER_TRY(name, block.text());
         } else {
           MUSTER_TRY(part, read_tensor(block));
         }
@@ -309,10 +368,31 @@ Result<std::vector<Entry>> decode(std::span<const std::byte> file, const std::st
     else
       collected.push_back({std::move(name), {*std::move(part)}});
   }
-  std::vector<Entry> entries;
+  std::vector<StoredTensor> tensors;
   for (const Collected& one : collected) {
-    MUSTER_TRY(Entry entry, join(one, reader));
-    entries.push_back(std::move(entry));
+    MUSTER_TRY(StoredTensor tensor, join(one, reader));
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+Result<Tensor> read_tensor(const InputFile& file, const StoredTensor& stored) {
+  Tensor tensor(stored.dtype, stored.shape);
+  std::span<std::byte> rest(tensor.bytes(), tensor.size_bytes());
+  for (const ByteRange& range : stored.ranges) {
+    MUSTER_TRY_VOID(file.read_at(range.begin, rest.first(range.size)));
+    rest = rest.subspan(range.size);
+  }
+  return tensor;
+}
+
+Result<std::vector<Entry>> decode(std::span<const std::byte> file, const std::string& path) {
+  const BytesFile bytes(file);
+  MUSTER_TRY(const std::vector<StoredTensor> tensors, index(bytes, path));
+  std::vector<Entry> entries;
+  for (const StoredTensor& stored : tensors) {
+    MUSTER_TRY(Tensor tensor, read_tensor(bytes, stored));
+    entries.push_back({stored.name, std::move(tensor)});
   }
   return entries;
 }

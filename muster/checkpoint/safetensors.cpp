@@ -46,10 +46,17 @@ std::optional<DType> type_named(std::string_view text) {
   return std::nullopt;
 }
 
-Result<> check_entry(const Entry& entry, std::set<std::string_view>& names) {
-  if (entry.name.empty()) return fail(Code::invalid_argument, "a tensor to save has no name");
-  if (entry.name == metadata_name || !names.insert(entry.name).second)
-    return fail(Code::invalid_argument, fmt::format("two tensors to save are named '{}'", entry.name));
+Result<> check_names(std::span<const Place> places) {
+  std::set<std::string_view> names;
+  for (const Place& place : places) {
+    if (place.name.empty()) return fail(Code::invalid_argument, "a tensor to save has no name");
+    if (place.name == metadata_name || !names.insert(place.name).second)
+      return fail(Code::invalid_argument, fmt::format("two tensors to save are named '{}'", place.name));
+  }
+  return {};
+}
+
+Result<> check_elements(const Entry& entry) {
   if (!entry.value.defined())
     return fail(Code::invalid_argument,
                 fmt::format("'{}', which is to be saved, has no elements", entry.name));
@@ -187,11 +194,17 @@ Result<> check_order(Header& header, const std::string& path, std::uint64_t data
 }  // namespace
 
 Result<Header> plan(std::span<const Entry> entries, const Metadata& metadata) {
-  std::set<std::string_view> names;
-  for (const Entry& entry : entries) MUSTER_TRY_VOID(check_entry(entry, names));
-  Header header;
+  std::vector<Place> places;
   for (const Entry& entry : entries)
-    header.places.push_back({.name = entry.name, .dtype = entry.value.dtype(), .shape = entry.value.shape()});
+    places.push_back({.name = entry.name, .dtype = entry.value.dtype(), .shape = entry.value.shape()});
+  MUSTER_TRY_VOID(check_names(places));
+  for (const Entry& entry : entries) MUSTER_TRY_VOID(check_elements(entry));
+  return plan(std::move(places), metadata);
+}
+
+Result<Header> plan(std::vector<Place> places, const Metadata& metadata) {
+  MUSTER_TRY_VOID(check_names(places));
+  Header header{.places = std::move(places)};
   std::stable_sort(header.places.begin(), header.places.end(),
                    [](const Place& a, const Place& b) { return size_bytes(a.dtype) > size_bytes(b.dtype); });
   std::uint64_t at = 0;

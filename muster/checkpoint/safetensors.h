@@ -37,6 +37,8 @@ struct Header {
 // Where the entries will lie: greater elements first, so that all are aligned, otherwise in their order.
 // Fails on names that are empty or there twice or no UTF-8, and on tensors whose elements are elsewhere.
 Result<Header> plan(std::span<const Entry> entries, const Metadata& metadata = {});
+// The same of tensors that are not at hand: names, dtypes and shapes count.
+Result<Header> plan(std::vector<Place> places, const Metadata& metadata = {});
 
 // The header of a file, checked: no overlap, no hole, all within the file. Costs as much memory as the
 // header. Errors begin with the file's name.

@@ -19,7 +19,7 @@ constexpr const char* manifest_name = "muster training state";
 constexpr std::string_view section_prefix = "section ";
 constexpr std::string_view rank_mark = ".rank_";
 // A state belongs to no job that the scheduler knows.
-constexpr const char* no_job = "0000000000000000";
+constexpr const char* job_of_no_point = "0000000000000000";
 
 std::string_view without(std::string_view path, std::string_view end) {
   if (path.ends_with(end)) path.remove_suffix(end.size());
@@ -37,7 +37,8 @@ std::string_view stem_of(std::string_view path) {
 }
 
 Manifest manifest_of(const Point& point, const StateOwnership& owner) {
-  Manifest manifest{.job = no_job, .world_size = owner.world_size, .rank = owner.rank, .id = point.id};
+  Manifest manifest{
+      .job = job_of_no_point, .world_size = owner.world_size, .rank = owner.rank, .id = point.id};
   manifest.is_shared = point.is_shared;
   manifest.own = point.own;
   for (const Entry& entry : point.tensors)

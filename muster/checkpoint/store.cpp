@@ -53,22 +53,37 @@ Result<> save(const std::string& path, std::span<const Entry> entries, Files& fi
   return files.write_pieces(path, encode_pieces(entries).pieces);
 }
 
-Result<std::vector<Entry>> load(const std::string& path, const Storage& storage) {
+Result<StoredFile> open_stored(const std::string& path, const Storage& storage) {
   MUSTER_TRY(const FileKind kind, kind_of(path, storage));
-  switch (kind) {
-    case FileKind::safetensors:
-      return safetensors::load(path, storage);
-    case FileKind::zip:
-      return fail(Code::not_provided,
-                  fmt::format("'{}' is a zip archive, as torch.save and numpy.savez write them: save it as "
-                              ".safetensors there (safetensors.torch.save_file)",
-                              path));
-    case FileKind::ckpt: {
-      MUSTER_TRY(const std::vector<std::byte> bytes, storage.read(path));
-      return decode(bytes, path);
-    }
+  if (kind == FileKind::zip)
+    return fail(Code::not_provided,
+                fmt::format("'{}' is a zip archive, as torch.save and numpy.savez write them: save it as "
+                            ".safetensors there (safetensors.torch.save_file)",
+                            path));
+  StoredFile made{.path = path};
+  MUSTER_TRY(made.file, storage.open(path));
+  if (kind == FileKind::ckpt) {
+    MUSTER_TRY(made.tensors, index(*made.file, path));
+    return made;
   }
-  return {};
+  MUSTER_TRY(safetensors::Header header, safetensors::read_header(*made.file, path));
+  for (safetensors::Place& place : header.places) {
+    StoredTensor& tensor = made.tensors.emplace_back(
+        StoredTensor{.name = std::move(place.name), .dtype = place.dtype, .shape = std::move(place.shape)});
+    if (place.end > place.begin) tensor.ranges.push_back({place.begin, place.end - place.begin});
+  }
+  made.metadata = std::move(header.metadata);
+  return made;
+}
+
+Result<std::vector<Entry>> load(const std::string& path, const Storage& storage) {
+  MUSTER_TRY(const StoredFile stored, open_stored(path, storage));
+  std::vector<Entry> entries;
+  for (const StoredTensor& tensor : stored.tensors) {
+    MUSTER_TRY(Tensor value, read_tensor(*stored.file, tensor));
+    entries.push_back({tensor.name, std::move(value)});
+  }
+  return entries;
 }
 
 std::string free_prefix(const std::string& prefix, std::span<const std::string> names_in_folder) {

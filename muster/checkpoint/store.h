@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +27,15 @@ inline constexpr std::string_view extension = ".ckpt";
 Result<> save(const std::string& path, std::span<const Entry> entries, Files& files = real_files());
 // Either format, whatever the file is called. Errors say that the file is missing, or what is wrong where.
 Result<std::vector<Entry>> load(const std::string& path, const Storage& storage = real_storage());
+
+// A file of either format whose elements are read when they are asked for (read_tensor).
+struct StoredFile {
+  std::string path = {};
+  std::unique_ptr<InputFile> file = {};
+  std::vector<StoredTensor> tensors = {};
+  std::map<std::string, std::string> metadata = {};  // texts of the writer's; .ckpt has none
+};
+Result<StoredFile> open_stored(const std::string& path, const Storage& storage = real_storage());
 
 // A prefix under which no file of an earlier training lies in `folder`: `prefix`, else "prefix_1",
 // "prefix_2", one more than the greatest that is there.

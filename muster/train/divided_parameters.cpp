@@ -127,6 +127,24 @@ Result<> divide_parameter(Parameter& parameter, const std::string& mesh, const s
   return divide(parameter, Parameter::Share{.layout = std::move(made), .rank = rank()});
 }
 
+checkpoint::MeshLayout held_layout(std::span<const graph::ParameterPtr> parameters) {
+  checkpoint::MeshLayout made;
+  for (const graph::ParameterPtr& parameter : parameters) {
+    if (!parameter->share()) continue;
+    const graph::TensorLayout& layout = parameter->share()->layout;
+    if (made.axes.empty())
+      for (const graph::MeshAxis& axis : layout.mesh->axes()) made.axes.push_back({axis.name, axis.size});
+    checkpoint::MeshLayout::Rule& rule = made.rules.emplace_back();
+    rule.pattern = parameter->name();
+    for (const graph::TensorLayout::Axes& axes : layout.dims) {
+      std::vector<std::string>& names = rule.cuts.emplace_back();
+      for (const std::size_t axis : axes) names.push_back(layout.mesh->axes()[axis].name);
+    }
+  }
+  if (made.axes.empty()) made.axes.push_back({"workers", world_size()});
+  return made;
+}
+
 Result<Tensor> gathered(Parameter& parameter) {
   const Parameter::Share share = *parameter.share();
   const Tensor piece = parameter.materialize(seed());

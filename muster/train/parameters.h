@@ -7,6 +7,7 @@
 
 #include "muster/base/base.h"
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/checkpoint/mesh_layout.h"
 #include "muster/nn/nn.h"
 
 namespace muster::train {
@@ -40,5 +41,9 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
 // From now on each worker holds its piece of `parameter`; `mesh` and `layout` as op `shard` has them. An
 // error names what does not fit. Every worker calls it alike.
 Result<> divide_parameter(graph::Parameter& parameter, const std::string& mesh, const std::string& layout);
+
+// How the workers of this job hold `parameters`: the axes of the mesh and what each divided parameter is cut
+// by. Without a divided one: one axis of all workers, which cuts nothing.
+checkpoint::MeshLayout held_layout(std::span<const graph::ParameterPtr> parameters);
 
 }  // namespace muster::train

@@ -196,4 +196,25 @@ def held_bytes(cell: Any) -> int:
     return cell._held_bytes()
 
 
-__all__ = ["Zero", "held_bytes", "mesh", "recompute", "shard"]
+def save_layout(path: Any, *cells: Any) -> None:
+    """Writes how the workers of this job hold the parameters of cells as a mesh file, for
+    `muster checkpoint convert --to` and `--from`. Rank 0 writes; every worker may call it.
+
+        parallel.save_layout("mesh.toml", net, optimizer)
+
+    Args:
+        path: The file, a name or a path; one that is there is replaced.
+        cells: A network, an optimizer, or several. The state of an optimizer is divided when that is first
+            called.
+
+    Raises:
+        TypeError: One of `cells` is none.
+        OSError: The file cannot be written.
+    """
+    text = _core._held_layout(list(cells))
+    if _core._context()["rank"] == 0:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+__all__ = ["Zero", "held_bytes", "mesh", "recompute", "save_layout", "shard"]

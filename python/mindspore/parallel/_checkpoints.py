@@ -1,5 +1,5 @@
-"""Checkpoints between layouts, by MindSpore's names: every checkpoint here holds whole parameters, so what is
-left is to find, join and copy files."""
+"""Checkpoints between layouts, by MindSpore's names, over what `muster checkpoint convert` does: those that
+workers save hold whole parameters, and pieces are joined to such."""
 
 import json
 import os
@@ -37,19 +37,19 @@ def _newest_in(folder):
 
 
 def _joined(call, files):
-    """The values of several files by name. Where two have one, both are the whole of it."""
-    values = {}
-    for file in files:
-        for name, value in muster.load_checkpoint(str(file)).items():
-            shape = tuple(getattr(value, "shape", ()))
-            if name in values and tuple(getattr(values[name], "shape", ())) != shape:
-                raise ValueError(
-                    f"{call}: '{name}' is {shape} in '{file}' and {tuple(values[name].shape)} in another "
-                    "file: pieces of parameters are not joined, since Muster saves whole ones. Join them "
-                    "with the program that has saved them"
-                )
-            values[name] = value
-    return values
+    """The values of several files by name: pieces that say their layout are joined, of wholes any counts."""
+    try:
+        return muster._core._load_joined([str(file) for file in files])
+    except ValueError as error:
+        raise ValueError(f"{call}: {error}") from None
+
+
+def _write_joined(call, files, destinations) -> None:
+    """The same as files, with no more than a few of their megabytes in memory."""
+    try:
+        muster._core._join_checkpoints([str(file) for file in files], [str(file) for file in destinations])
+    except ValueError as error:
+        raise ValueError(f"{call}: {error}") from None
 
 
 def _workers_of(call, strategy_file):
@@ -127,7 +127,8 @@ def transform_checkpoint_by_rank(
     suffix = _suffix_of(call, format)
     name = str(save_checkpoint_file_name)
     name = name if name.endswith(suffix) else name + suffix
-    muster.save_checkpoint(_joined(call, checkpoint_files_map.values()), name)
+    files = [checkpoint_files_map[rank] for rank in sorted(checkpoint_files_map)]
+    _write_joined(call, files, [name])
 
 
 def transform_checkpoints(
@@ -158,14 +159,13 @@ def transform_checkpoints(
     suffix = _suffix_of(call, output_format)
     _workers_of(call, src_strategy_file)
     folders = [path for path in source.iterdir() if re.fullmatch(r"rank_\d+", path.name) and path.is_dir()]
-    files = [file for folder in sorted(folders) if (file := _newest_in(folder)) is not None]
+    folders.sort(key=lambda path: int(path.name.removeprefix("rank_")))
+    files = [file for folder in folders if (file := _newest_in(folder)) is not None]
     if not files:
         raise ValueError(f"{call}: '{source}' has no folders rank_0, rank_1, ... with checkpoints in them")
-    values = _joined(call, files)
-    for rank in range(_workers_of(call, dst_strategy_file)):
-        folder = pathlib.Path(dst_checkpoints_dir) / f"rank_{rank}"
-        folder.mkdir(parents=True, exist_ok=True)
-        muster.save_checkpoint(values, str(folder / f"{ckpt_prefix}{rank}{suffix}"))
+    target = pathlib.Path(dst_checkpoints_dir)
+    ranks = range(_workers_of(call, dst_strategy_file))
+    _write_joined(call, files, [target / f"rank_{rank}" / f"{ckpt_prefix}{rank}{suffix}" for rank in ranks])
 
 
 def load_distributed_checkpoint(

@@ -2,13 +2,16 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "muster/checkpoint/conversion.h"
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/dataset.h"
@@ -64,16 +67,70 @@ void save_checkpoint(nb::handle save_obj, const std::string& path) {
   unwrap(std::move(saved));
 }
 
-nb::typed<nb::dict, nb::str, PythonParameter> load_checkpoint(const std::string& path) {
-  Result<std::vector<Entry>> entries;
-  {
-    const nb::gil_scoped_release unlocked;
-    entries = checkpoint::load(path);
+// None, a cell, or several.
+void add_cells(nb::handle object, const char* what, std::vector<nn::CellPtr>& cells) {
+  if (object.is_none()) return;
+  if (nb::isinstance<nn::Cell>(object)) {
+    cells.push_back(nb::cast<nn::CellPtr>(object));
+    return;
   }
+  if (!nb::isinstance<nb::list>(object) && !nb::isinstance<nb::tuple>(object)) {
+    const auto type = class_name(object);
+    throw nb::type_error((std::string(what) + " is a Cell or a list of them, not " + type).c_str());
+  }
+  for (const nb::handle item : nb::borrow<nb::object>(object)) add_cells(item, what, cells);
+}
+
+Result<std::vector<Entry>> entries_in(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return checkpoint::load(path);
+  MUSTER_TRY(const std::vector<std::string> files, checkpoint::files_of_checkpoint(path));
+  return checkpoint::load_joined(files);
+}
+
+nb::typed<nb::dict, nb::str, PythonParameter> parameters_of(Result<std::vector<Entry>> entries) {
   nb::dict made;
   for (const Entry& entry : unwrap(std::move(entries)))
     made[entry.name.c_str()] = parameter_object(std::make_shared<graph::Parameter>(entry.name, entry.value));
   return made;
+}
+
+// Of several files: pieces are joined, and of wholes any is enough.
+nb::typed<nb::dict, nb::str, PythonParameter> load_joined(const std::vector<std::string>& files) {
+  Result<std::vector<Entry>> entries;
+  {
+    const nb::gil_scoped_release unlocked;
+    entries = checkpoint::load_joined(files);
+  }
+  return parameters_of(std::move(entries));
+}
+
+nb::typed<nb::dict, nb::str, PythonParameter> load_checkpoint(const std::string& path) {
+  Result<std::vector<Entry>> entries;
+  {
+    const nb::gil_scoped_release unlocked;
+    entries = entries_in(path);
+  }
+  return parameters_of(std::move(entries));
+}
+
+void join_checkpoints(const std::vector<std::string>& sources, const std::vector<std::string>& destinations) {
+  Result<checkpoint::Converted> done;
+  {
+    const nb::gil_scoped_release unlocked;
+    done = checkpoint::convert({.sources = sources, .destinations = destinations});
+  }
+  static_cast<void>(unwrap(std::move(done)));
+}
+
+// The mesh file of how the workers of this job hold the parameters of cells.
+std::string held_layout_text(nb::handle cells) {
+  std::vector<nn::CellPtr> found;
+  add_cells(cells, "cells", found);
+  std::vector<graph::ParameterPtr> parameters;
+  for (const nn::CellPtr& cell : found)
+    for (const graph::ParameterPtr& parameter : cell->parameters()) parameters.push_back(parameter);
+  return checkpoint::mesh_file_text(train::held_layout(parameters));
 }
 
 nb::typed<nb::tuple, nb::list, nb::list> load_param_into_net(const nn::Cell& net, nb::dict parameter_dict,
@@ -88,20 +145,6 @@ nb::typed<nb::tuple, nb::list, nb::list> load_param_into_net(const nn::Cell& net
 }
 
 // ---- The state of a loop that is written by hand ----------------------------------------------------------
-
-// None, a cell, or several.
-void add_cells(nb::handle object, const char* what, std::vector<nn::CellPtr>& cells) {
-  if (object.is_none()) return;
-  if (nb::isinstance<nn::Cell>(object)) {
-    cells.push_back(nb::cast<nn::CellPtr>(object));
-    return;
-  }
-  if (!nb::isinstance<nb::list>(object) && !nb::isinstance<nb::tuple>(object)) {
-    const auto type = class_name(object);
-    throw nb::type_error((std::string(what) + " is a Cell or a list of them, not " + type).c_str());
-  }
-  for (const nb::handle item : nb::borrow<nb::object>(object)) add_cells(item, what, cells);
-}
 
 std::vector<nn::CellPtr> cells_of(nb::handle net, nb::handle optimizer) {
   std::vector<nn::CellPtr> cells;
@@ -177,8 +220,12 @@ void bind_checkpoint(nb::module_& core) {
            "ValueError "
            "names a parameter that another worker has: save what Model.gather_parameters() gives.");
   core.def("load_checkpoint", &load_checkpoint, nb::arg("ckpt_file_name"),
-           "The parameters of a .ckpt or .safetensors file by name. FileNotFoundError or CorruptDataError "
-           "name the file.");
+           "The parameters of a .ckpt or .safetensors file by name; or of a folder with a file for each rank "
+           "(rank_0.safetensors ..., as `muster checkpoint convert` writes them), whose pieces are joined. "
+           "FileNotFoundError or CorruptDataError name the file; ValueError says which pieces do not fit.");
+  core.def("_load_joined", &load_joined, nb::arg("files"));
+  core.def("_join_checkpoints", &join_checkpoints, nb::arg("sources"), nb::arg("destinations"));
+  core.def("_held_layout", &held_layout_text, nb::arg("cells"));
   core.def("load_param_into_net", &load_param_into_net, nb::arg("net"), nb::arg("parameter_dict"),
            nb::arg("strict") = true,
            "Sets each parameter of `net` to the value of its name. ValueError names all that are missing, "
