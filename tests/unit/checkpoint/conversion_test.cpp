@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -80,7 +81,7 @@ MeshLayout drawn(std::mt19937& random) {
 }
 
 TEST(Conversion, GivesTheSameBitsOfAnyLayoutInAnyOtherAndInOneFile) {
-  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     MemoryStorage storage;
     ASSERT_TRUE(save("f/net.ckpt", a_net(), storage));
@@ -112,7 +113,8 @@ TEST(Conversion, CutsAParameterAndTheStateOfItsOptimizerAlike) {
   for (const Entry& entry : load(files[1], storage).value()) {
     if (!entry.name.ends_with("fc1.weight")) continue;
     EXPECT_EQ(entry.value.shape(), (Shape{4, 6}));
-    const Tensor whole = a_net()[0].value;
+    const std::vector<Entry> net = a_net();
+    const Tensor whole = std::ranges::find(net, entry.name, &Entry::name)->value;
     EXPECT_EQ(std::memcmp(entry.value.bytes(), whole.bytes() + 4 * 6 * 4, entry.value.size_bytes()), 0);
   }
 }
