@@ -40,7 +40,8 @@ parallel.shard(net.fc1.weight, ("model", None))
 parallel.shard(net.fc2.weight, (None, "model"))
 parallel.save_layout(FOLDER + "/held.toml", net)
 pieces = muster.load_checkpoint(f"{FOLDER}/pieces/rank_{muster.get_rank()}.safetensors")
-muster.load_param_into_net(net, pieces)
+assert pieces["fc1.weight"].shape == (8, 12) and pieces["fc2.weight"].shape == (4, 8)
+muster.load_param_into_net(net, muster.load_checkpoint(f"{FOLDER}/pieces"))
 show(muster.train.Model(net).gather_parameters())
 """
 
@@ -90,7 +91,8 @@ def test_pieces_are_loaded_by_a_job_of_their_layout_and_by_one_process(saved):
     assert "4 tensors, 1104 bytes, from 1 file to 2 over data=1, model=2; 2 are cut" in done.stdout
     place = f"FOLDER = {str(folder)!r}\n"
     with Job(SETUP + place + PIECES, 2) as job:
-        assert [process.wait(60) for process in job.everybody()] == [0, 0, 0]
+        codes = [process.wait(60) for process in job.everybody()]
+        assert codes == [0, 0, 0], job.workers[0].output()
         assert [values_in(worker.output()) for worker in job.workers] == [wanted] * 2
     code, text, _ = run_alone(SETUP + place + WHOLE)
     assert code == 0, text

@@ -38,7 +38,7 @@ std::vector<Entry> a_net() {
   return made;
 }
 
-void expect_equal(std::vector<Entry> found, std::vector<Entry> wanted) {
+void expect_alike(std::vector<Entry> found, std::vector<Entry> wanted) {
   std::ranges::sort(found, {}, &Entry::name);
   std::ranges::sort(wanted, {}, &Entry::name);
   ASSERT_EQ(found.size(), wanted.size());
@@ -95,9 +95,9 @@ TEST(Conversion, GivesTheSameBitsOfAnyLayoutInAnyOtherAndInOneFile) {
     }
     ASSERT_TRUE(
         convert({.sources = files, .destinations = {"f/whole.ckpt", "f/whole.safetensors"}}, storage));
-    expect_equal(load("f/whole.ckpt", storage).value(), a_net());
-    expect_equal(load("f/whole.safetensors", storage).value(), a_net());
-    expect_equal(load_joined(files, {}, storage).value(), a_net());
+    expect_alike(load("f/whole.ckpt", storage).value(), a_net());
+    expect_alike(load("f/whole.safetensors", storage).value(), a_net());
+    expect_alike(load_joined(files, {}, storage).value(), a_net());
   }
 }
 
@@ -130,7 +130,7 @@ TEST(Conversion, JoinsPiecesThatDoNotSayTheirLayoutByOneThatIsGiven) {
   MeshLayout from = two_by_two;
   from.rules.push_back({"moments.fc1.weight", {{"model"}, {}}});
   ASSERT_TRUE(convert({.sources = files, .from = from, .destinations = {"f/whole.ckpt"}}, storage));
-  expect_equal(load("f/whole.ckpt", storage).value(), a_net());
+  expect_alike(load("f/whole.ckpt", storage).value(), a_net());
   EXPECT_THAT(
       message_of(convert({.sources = {files[0]}, .from = from, .destinations = {"f/a.ckpt"}}, storage)),
       Mentions("4 ranks, and there are 1 files"));
@@ -179,7 +179,7 @@ TEST(Conversion, LeavesNoHalfFileWhereTheDiskIsFull) {
     if (done) break;
     storage.set_fault({});
     for (const std::string& path : storage.paths())
-      if (path.ends_with("f/whole.safetensors")) expect_equal(load(path, storage).value(), a_net());
+      if (path.ends_with("f/whole.safetensors")) expect_alike(load(path, storage).value(), a_net());
   }
 }
 

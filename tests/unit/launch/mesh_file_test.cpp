@@ -19,8 +19,8 @@ TEST(MeshFile, KeepsTheOrderOfAxesAndRules) {
       "[mesh]\nz = 2\na = 3\n[parameters]\n\"w.*\" = [\"z+a\", \"-\"]\n\"*\" = [\"-\"]\n", "mesh.toml");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(to_string(*read), "z=2, a=3");
-  EXPECT_EQ(to_string(read->rule_of("w.x")->cuts), "(z+a, -)");
-  EXPECT_EQ(to_string(read->rule_of("b")->cuts), "(-)");
+  EXPECT_EQ(checkpoint::to_string(read->rule_of("w.x")->cuts), "(z+a, -)");
+  EXPECT_EQ(checkpoint::to_string(read->rule_of("b")->cuts), "(-)");
 }
 
 TEST(MeshFile, ReadsWhatIsWritten) {

@@ -109,14 +109,14 @@ TEST_F(WideProducts, OfMatricesAreThoseOfFloat32RoundedOnce) {
 }
 
 TEST_F(WideProducts, LeaveThinOnesToTheLibrary) {
-  const auto scratch_of = [&](std::int64_t m) {
-    const PrimitivePtr made =
-        wide().matmul({.dtype = DType::bfloat16, .result = DType::bfloat16, .threads = 2},
-                      {.size = {.m = m, .n = 500, .k = 400}});
-    return made->scratch_bytes;
+  const auto product_of = [&](std::int64_t m) {
+    return wide().matmul({.dtype = DType::bfloat16, .result = DType::bfloat16, .threads = 2},
+                         {.size = {.m = m, .n = 500, .k = 400}});
   };
-  EXPECT_LT(scratch_of(1), 4U * 500 * 400);
-  EXPECT_GE(scratch_of(600), 4U * 500 * 400);
+  EXPECT_GE(product_of(600)->scratch_bytes, 4U * 500 * 400);
+  const PrimitivePtr thin = product_of(1);
+  if (thin == nullptr) GTEST_SKIP() << "the library multiplies no bfloat16 here";
+  EXPECT_LT(thin->scratch_bytes, 4U * 500 * 400);
 }
 
 }  // namespace
