@@ -158,6 +158,8 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
   std::atomic<bool> has_stopped = false;
   std::thread thread([&] {
     loop.run();
+    // Before wait() looks: it would say that a signal has interrupted this process.
+    if (const auto& trouble = (*server)->failure()) give_up(*trouble);
     has_stopped = true;
   });
   auto failure = node.wait([&] { return has_stopped || (interrupted && interrupted()); });

@@ -1,10 +1,13 @@
 """What can happen to a job. Each fault is done when everything that it ended has been started again."""
 
+import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 from recovering_job import PATIENCE_SECONDS, LostError
 
@@ -63,18 +66,28 @@ def kill_server(job, random):
 
 def lose_server_disk(job, random):
     """It comes back on an empty disk: each row is on another one, too."""
-    number = random.randrange(job.servers)
-    name = f"server {number}"
+    name = f"server {random.randrange(job.servers)}"
+    rank = server_rank(job, name)
     kill(job, name)
-    for file in job.paths[name].rglob(f"server_{number}*"):
+    for file in job.paths[name].glob(f"*/server_{rank}*"):
         file.unlink()
     start(job, name)
+
+
+def server_rank(job, name):
+    """As it came to the scheduler, whatever its name: its files have it."""
+    folder = Path(f"/proc/{job.processes[name].pid}/fd")
+    for link in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if match := re.search(r"/recovery/.*/server_(\d+)", str(link.readlink())):
+                return match[1]
+    raise LostError(f"{name} has no file of rows open")
 
 
 def lose_both_server_disks(job, _random):
     names = [f"server {number}" for number in range(job.servers)]
     kill(job, *names)
-    for file in job.paths[names[0]].rglob("server_*"):
+    for file in job.paths[names[0]].glob("*/server_*"):
         file.unlink()
     start(job, *names)
 

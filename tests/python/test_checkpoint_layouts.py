@@ -85,7 +85,7 @@ def test_checkpoints_are_joined_and_copied_for_another_layout(tmp_path):
     code, text, _ = run_alone(SETUP + folder + CONVERTED)
     assert code == 0, text
     assert "ranks [0]" in text
-    parts = re.split(r"from \S+", text)[1:]
+    parts = re.split(r"(?m)^from \S+", text)[1:]
     assert len(parts) == 5
     assert [values(part) for part in parts] == [saved] * 5
     assert re.search(
