@@ -163,13 +163,9 @@ std::string to_string(const MeshLayout::Cuts& cuts) {
 
 namespace {
 
-std::string toml_text(std::string_view name) {
-  std::string text = "\"";
-  for (const char each : name) {
-    if (each == '"' || each == '\\') text += '\\';
-    text += each;
-  }
-  return text + '"';
+// A basic string of TOML has the escapes of JSON.
+std::string toml_text(const std::string& name) {
+  return json(name).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace

@@ -191,19 +191,8 @@ Result<> check_order(Header& header, const std::string& path, std::uint64_t data
   return {};
 }
 
-}  // namespace
-
-Result<Header> plan(std::span<const Entry> entries, const Metadata& metadata) {
-  std::vector<Place> places;
-  for (const Entry& entry : entries)
-    places.push_back({.name = entry.name, .dtype = entry.value.dtype(), .shape = entry.value.shape()});
-  MUSTER_TRY_VOID(check_names(places));
-  for (const Entry& entry : entries) MUSTER_TRY_VOID(check_elements(entry));
-  return plan(std::move(places), metadata);
-}
-
-Result<Header> plan(std::vector<Place> places, const Metadata& metadata) {
-  MUSTER_TRY_VOID(check_names(places));
+// Of names that are known to fit.
+Result<Header> planned(std::vector<Place> places, const Metadata& metadata) {
   Header header{.places = std::move(places)};
   std::stable_sort(header.places.begin(), header.places.end(),
                    [](const Place& a, const Place& b) { return size_bytes(a.dtype) > size_bytes(b.dtype); });
@@ -219,6 +208,22 @@ Result<Header> plan(std::vector<Place> places, const Metadata& metadata) {
     place.end += header.bytes.size();
   }
   return header;
+}
+
+}  // namespace
+
+Result<Header> plan(std::span<const Entry> entries, const Metadata& metadata) {
+  std::vector<Place> places;
+  for (const Entry& entry : entries)
+    places.push_back({.name = entry.name, .dtype = entry.value.dtype(), .shape = entry.value.shape()});
+  MUSTER_TRY_VOID(check_names(places));
+  for (const Entry& entry : entries) MUSTER_TRY_VOID(check_elements(entry));
+  return planned(std::move(places), metadata);
+}
+
+Result<Header> plan(std::vector<Place> places, const Metadata& metadata) {
+  MUSTER_TRY_VOID(check_names(places));
+  return planned(std::move(places), metadata);
 }
 
 Result<Header> read_header(const InputFile& file, const std::string& path) {
@@ -276,17 +281,6 @@ Result<> save(const std::string& path, std::span<const Entry> entries, Files& fi
     pieces.emplace_back(tensor.bytes(), tensor.size_bytes());
   }
   return files.write_pieces(path, pieces);
-}
-
-Result<std::vector<Entry>> load(const std::string& path, const Storage& storage) {
-  MUSTER_TRY(const std::unique_ptr<InputFile> file, storage.open(path));
-  MUSTER_TRY(const Header header, read_header(*file, path));
-  std::vector<Entry> entries;
-  for (const Place& place : header.places) {
-    MUSTER_TRY(Tensor tensor, read_tensor(*file, place));
-    entries.push_back({place.name, std::move(tensor)});
-  }
-  return entries;
 }
 
 }  // namespace muster::checkpoint::safetensors

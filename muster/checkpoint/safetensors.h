@@ -49,6 +49,5 @@ Result<Tensor> read_tensor(const InputFile& file, const Place& place);
 // Durable, as checkpoint::save.
 Result<> save(const std::string& path, std::span<const Entry> entries, Files& files = real_files(),
               const Metadata& metadata = {});
-Result<std::vector<Entry>> load(const std::string& path, const Storage& storage = real_storage());
 
 }  // namespace muster::checkpoint::safetensors

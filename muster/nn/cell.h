@@ -126,9 +126,9 @@ class Cell : public graph::Versioned {
   // All below with paths from this cell, each once, parents before children.
   Children descendants() const;
 
-  // This cell and all below compute in `dtype`: float32 or bfloat16; their
-  // floating inputs and the parameters that they use are cast to it. Parameters stay float32, and BatchNorm
-  // and LayerNorm compute in float32 whatever comes in. A later call counts, also one for a part of the tree.
+  // This cell and all below compute in `dtype`: float32 or bfloat16; their floating inputs and the parameters
+  // that they use are cast to it. Parameters stay float32, and BatchNorm and LayerNorm compute in float32
+  // whatever comes in. A later call counts, also one for a part of the tree.
   Result<> to_float(DType dtype);
   // Of this cell alone; nothing: it computes as the cell around it, or as it is given.
   void set_precision(std::optional<CellPrecision> precision);

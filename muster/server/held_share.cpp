@@ -113,10 +113,7 @@ Result<> HeldShare::hear_batch(std::uint32_t worker, net::Frame frame) {
 
 void HeldShare::send(std::uint32_t worker, FrameType type, std::uint64_t generation,
                      std::span<const std::byte> payload) {
-  events_.send(worker,
-               std::make_shared<const std::vector<std::byte>>(net::encode_frame(
-                   {.type = static_cast<std::uint16_t>(type), .epoch = generation, .job_id = options_.job_id},
-                   payload)));
+  events_.send(worker, make_frame(options_.job_id, type, {.epoch = generation}, payload));
 }
 
 // ---- Actions

@@ -111,7 +111,8 @@ class ParameterClient::Implementation {
   void send(const ToServerMessages& messages);
   void send(std::uint32_t holder, const ToServer& message);
   void send_table(std::uint32_t holder, std::uint32_t table);
-  void send_frame(std::uint32_t holder, const net::FrameHeader& header, std::span<const std::byte> payload);
+  void send_frame(std::uint32_t holder, FrameType type, const net::FrameHeader& header,
+                  std::span<const std::byte> payload);
   // Serves connections until done(), the deadline or a failure; `what` is for the error.
   template <class Done>
   Result<> wait(const Done& done, std::string_view what);
@@ -438,18 +439,13 @@ void ParameterClient::Implementation::send(const ToServerMessages& messages) {
 void ParameterClient::Implementation::send(std::uint32_t holder, const ToServer& message) {
   if (!links_[holder].is_open) return;
   if (const auto* hello = std::get_if<Hello>(&message)) {
-    send_frame(holder,
-               {.type = static_cast<std::uint16_t>(FrameType::hello),
-                .flags = holders_.share(holder),
-                .epoch = hello->generation},
+    send_frame(holder, FrameType::hello, {.flags = holders_.share(holder), .epoch = hello->generation},
                encode(*hello));
     for (std::uint32_t table = 0; table < specs_.size(); ++table) send_table(holder, table);
     return;
   }
   if (const auto* point = std::get_if<CommonPoint>(&message))
-    return send_frame(
-        holder, {.type = static_cast<std::uint16_t>(FrameType::common_point), .epoch = point->generation},
-        encode(*point));
+    return send_frame(holder, FrameType::common_point, {.epoch = point->generation}, encode(*point));
   net::FrameHeader header{.job_id = options_.job_id};
   Body body;
   if (const auto* pull = std::get_if<Pull>(&message)) {
@@ -469,16 +465,14 @@ void ParameterClient::Implementation::send(std::uint32_t holder, const ToServer&
 }
 
 void ParameterClient::Implementation::send_table(std::uint32_t holder, std::uint32_t table) {
-  send_frame(holder, {.type = static_cast<std::uint16_t>(FrameType::table), .epoch = machine_.generation()},
+  send_frame(holder, FrameType::table, {.epoch = machine_.generation()},
              encode(TableMessage{.worker = options_.worker, .table = table, .spec = specs_[table]}));
 }
 
-void ParameterClient::Implementation::send_frame(std::uint32_t holder, const net::FrameHeader& header,
+void ParameterClient::Implementation::send_frame(std::uint32_t holder, FrameType type,
+                                                 const net::FrameHeader& header,
                                                  std::span<const std::byte> payload) {
-  net::FrameHeader of_job = header;
-  of_job.job_id = options_.job_id;
-  links_[holder].connection->send(
-      std::make_shared<const std::vector<std::byte>>(net::encode_frame(of_job, payload)));
+  links_[holder].connection->send(make_frame(options_.job_id, type, header, payload));
 }
 
 std::string ParameterClient::Implementation::missing_servers() const {

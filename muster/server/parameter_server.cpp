@@ -80,7 +80,8 @@ class ParameterServer::Implementation {
   void hear_worker(PeerPlace peer, net::Frame frame);
   void close(PeerPlace peer);
   void send(const Held& held, std::uint32_t worker, FramePtr frame);
-  void send(const Peer& peer, const net::FrameHeader& header, std::span<const std::byte> payload);
+  void send(const Peer& peer, FrameType type, const net::FrameHeader& header,
+            std::span<const std::byte> payload);
 
   void fail_with(const Error& error);
   void changed();
@@ -232,7 +233,7 @@ void ParameterServer::Implementation::answer_servers() {
       names = files->names();
       peer.files.emplace(*std::move(files));
     }
-    send(peer, {.type = static_cast<std::uint16_t>(FrameType::kept_files)}, encode(names));
+    send(peer, FrameType::kept_files, {}, encode(names));
   }
 }
 
@@ -283,7 +284,7 @@ Result<> ParameterServer::Implementation::hear_hello(PeerPlace peer, const net::
         fmt::format("worker {} asks for the rows of share {}, which are not here: MUSTER_SERVER_COPIES "
                     "or MS_SERVER_NUM differ between the processes of this job",
                     hello.worker, frame.header.flags)};
-    send(*peer, {.type = static_cast<std::uint16_t>(FrameType::refusal), .epoch = hello.generation},
+    send(*peer, FrameType::refusal, {.epoch = hello.generation},
          encode(Refusal{.generation = hello.generation, .reason = error.message}));
     return fail(error);
   }
@@ -312,10 +313,7 @@ Result<> ParameterServer::Implementation::hear_server(PeerPlace peer, const net:
   if (!peer->files) return fail(Code::refused, "a parameter server asks for a part of nothing");
   MUSTER_TRY(const KeptFilePart part, decode_kept_file_part(frame));
   MUSTER_TRY(const auto bytes, peer->files->read(part));
-  send(
-      *peer,
-      {.type = static_cast<std::uint16_t>(FrameType::file_part), .flags = part.file, .sequence = part.offset},
-      bytes);
+  send(*peer, FrameType::file_part, {.flags = part.file, .sequence = part.offset}, bytes);
   return {};
 }
 
@@ -326,7 +324,7 @@ void ParameterServer::Implementation::hear_worker(PeerPlace peer, net::Frame fra
   const Result<> heard = share.hear(*peer->worker, std::move(frame));
   if (heard) return;
   log::warning(fmt::format("parameter server {}: {}", options_.share.server, heard.error().message));
-  send(*peer, {.type = static_cast<std::uint16_t>(FrameType::refusal), .epoch = header.epoch},
+  send(*peer, FrameType::refusal, {.epoch = header.epoch},
        encode(Refusal{.generation = header.epoch, .reason = heard.error().message}));
 }
 
@@ -336,11 +334,9 @@ void ParameterServer::Implementation::send(const Held& held, std::uint32_t worke
   if (peer != peers_.end()) peer->connection->send(std::move(frame));
 }
 
-void ParameterServer::Implementation::send(const Peer& peer, const net::FrameHeader& header,
+void ParameterServer::Implementation::send(const Peer& peer, FrameType type, const net::FrameHeader& header,
                                            std::span<const std::byte> payload) {
-  net::FrameHeader of_job = header;
-  of_job.job_id = options_.job_id;
-  peer.connection->send(std::make_shared<const std::vector<std::byte>>(net::encode_frame(of_job, payload)));
+  peer.connection->send(make_frame(options_.job_id, type, header, payload));
 }
 
 void ParameterServer::Implementation::changed() {

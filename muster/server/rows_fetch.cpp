@@ -41,12 +41,8 @@ void RowsFetch::connect(const net::Address& address, const net::ConnectionSecuri
 }
 
 void RowsFetch::opened() {
-  connection_->send(std::make_shared<const std::vector<std::byte>>(
-      net::encode_frame({.type = static_cast<std::uint16_t>(FrameType::want_files),
-                         .flags = options_.share,
-                         .epoch = options_.generation,
-                         .job_id = options_.job_id},
-                        {})));
+  connection_->send(make_frame(options_.job_id, FrameType::want_files,
+                               {.flags = options_.share, .epoch = options_.generation}));
 }
 
 Result<> RowsFetch::received(const net::Frame& frame) {
@@ -93,9 +89,7 @@ void RowsFetch::ask() {
         .file = asked_file_,
         .offset = asked_offset_,
         .size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(rest, kept_part_bytes))};
-    connection_->send(std::make_shared<const std::vector<std::byte>>(net::encode_frame(
-        {.type = static_cast<std::uint16_t>(FrameType::want_part), .job_id = options_.job_id},
-        encode(part))));
+    connection_->send(make_frame(options_.job_id, FrameType::want_part, {}, encode(part)));
     asked_offset_ += part.size_bytes;
     ++awaited_;
   }

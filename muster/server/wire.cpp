@@ -135,6 +135,13 @@ Result<> check_kept_version(const net::FrameHeader& header, const std::string& p
                   path, version < kept_version ? "an older" : "a newer", version, kept_version));
 }
 
+FramePtr make_frame(std::uint64_t job_id, FrameType type, net::FrameHeader header,
+                    std::span<const std::byte> payload) {
+  header.type = static_cast<std::uint16_t>(type);
+  header.job_id = job_id;
+  return std::make_shared<const std::vector<std::byte>>(net::encode_frame(header, payload));
+}
+
 std::vector<std::byte> encode(const Hello& hello) {
   net::ByteWriter out;
   out.number(hello.worker);

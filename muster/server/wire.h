@@ -107,6 +107,10 @@ struct TableMessage {
   TableSpec spec = {};
 };
 
+// As it travels. `header` says what there is beside type and job.
+FramePtr make_frame(std::uint64_t job_id, FrameType type, net::FrameHeader header,
+                    std::span<const std::byte> payload = {});
+
 std::vector<std::byte> encode(const Hello& hello);
 std::vector<std::byte> encode(const CommonPoint& point);
 std::vector<std::byte> encode(const TableMessage& table);

@@ -17,6 +17,7 @@ namespace muster::telemetry {
 
 inline constexpr std::size_t flight_records = 2000;
 inline constexpr std::size_t flight_groups = 64;
+inline constexpr const char* flight_folder = "flight";  // in that of a run
 inline constexpr const char* flight_extension = ".flight";
 
 enum class FlightState : std::uint8_t { started = 1, completed = 2, failed = 3 };

@@ -33,7 +33,7 @@ std::shared_ptr<telemetry::FlightRecorder> open_flight_recorder(const cluster::N
                                                                 const Environment& environment) {
   const std::string run_folder = environment.get("MUSTER_RUN_FOLDER").value_or("");
   if (run_folder.empty()) return nullptr;
-  const fs::path folder = fs::path(run_folder) / "flight";
+  const fs::path folder = fs::path(run_folder) / telemetry::flight_folder;
   const std::string beginning = fmt::format("worker_{}_", node.rank());
   remove_earlier(folder, beginning);
   const auto roster = node.roster();

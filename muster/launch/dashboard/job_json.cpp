@@ -168,6 +168,10 @@ JobEvent event_from(const json& event) {
   return {text("kind"), number_from(event.value("time", json())).value_or(0), text("process"), text("text")};
 }
 
+std::string text_of(const json& value) {
+  return value.dump(2, ' ', false, json::error_handler_t::replace) + '\n';
+}
+
 std::string line_of(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 }  // namespace muster::launch

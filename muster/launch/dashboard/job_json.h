@@ -23,5 +23,7 @@ JobEvent event_from(const nlohmann::json& event);
 
 // On one line, whatever bytes a name has.
 std::string line_of(const nlohmann::json& value);
+// The same for people: indented, with the end of its last line.
+std::string text_of(const nlohmann::json& value);
 
 }  // namespace muster::launch

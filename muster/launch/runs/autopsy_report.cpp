@@ -22,7 +22,7 @@ struct FlightFiles {
 FlightFiles read_flights(const std::string& folder) {
   FlightFiles read;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(fs::path(folder) / "flight", ignored)) {
+  for (const auto& entry : fs::directory_iterator(fs::path(folder) / telemetry::flight_folder, ignored)) {
     if (entry.path().extension() != telemetry::flight_extension) continue;
     auto flight = telemetry::read_flight(entry.path().string());
     if (flight)

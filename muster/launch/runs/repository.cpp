@@ -151,8 +151,7 @@ pid_t begin_repository_record(const std::string& folder, const std::string& run_
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(0);
   const json made = examine_repository(folder, run_folder + "/changes.diff", clock);
-  write_text(run_folder + "/repository.json",
-             made.dump(2, ' ', false, json::error_handler_t::replace) + '\n');
+  write_text(run_folder + "/repository.json", text_of(made));
   ::_exit(0);
 }
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 
+#include "muster/launch/dashboard/job_json.h"
 #include "muster/launch/runs/run_files.h"
 #include "muster/launch/runs/run_record.h"
 #include "muster/launch/runs/run_row.h"
@@ -30,10 +31,6 @@ struct Section {
   std::vector<Row> rows;
 };
 using Runs = std::array<RunFiles, 2>;
-
-json member(const json& object, const char* name) {
-  return object.is_object() ? object.value(name, json()) : json();
-}
 
 std::string shortened(std::string text) {
   if (text.empty()) return "-";
@@ -213,7 +210,7 @@ Result<std::string> comparison_json(const std::string& a, const std::string& b) 
   }
   const json made = {{"runs", {run_json(runs[0], now), run_json(runs[1], now)}},
                      {"differences", std::move(differences)}};
-  return made.dump(2, ' ', false, json::error_handler_t::replace) + '\n';
+  return text_of(made);
 }
 
 }  // namespace muster::launch

@@ -164,7 +164,7 @@ json describe_run(const JobSettings& job, const Environment& environment, double
                {"python",
                 {{"program", python},
                  {"version", version_of_environment(fs::path(python).parent_path().parent_path())},
-                 {"packages", python_packages(job.python, environment)}}}};
+                 {"packages", python_packages(python, environment)}}}};
   const auto metrics = job.environment.find("MUSTER_METRICS_FILE");
   if (metrics != job.environment.end()) made["metrics_file"] = metrics->second.value;
   return made;

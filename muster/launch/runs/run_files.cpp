@@ -68,8 +68,7 @@ void read_history(RunFiles& run) {
 }
 
 std::optional<double> member_number(const json& object, const char* name) {
-  if (!object.is_object()) return std::nullopt;
-  const json value = object.value(name, json());
+  const json value = member(object, name);
   return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
 
@@ -95,15 +94,14 @@ void read_metrics(RunFiles& run) {
   if (!points.empty()) run.points = std::move(points);
 }
 
-json last_point(const RunFiles& run) {
-  return run.last_state.is_object() ? run.last_state.value("point", json()) : json();
-}
-
 }  // namespace
 
+json member(const json& object, const char* name) {
+  return object.is_object() ? object.value(name, json()) : json();
+}
+
 std::string member_text(const json& object, const char* name) {
-  if (!object.is_object()) return {};
-  const json value = object.value(name, json());
+  const json value = member(object, name);
   if (value.is_string()) return printable(value.get<std::string>());
   return value.is_null() ? "" : printable(value.dump(-1, ' ', false, json::error_handler_t::replace));
 }
@@ -128,13 +126,12 @@ std::optional<double> RunFiles::seconds(double now) const {
 
 std::optional<double> RunFiles::last_step() const {
   if (!points.empty() && points.back().step) return static_cast<double>(*points.back().step);
-  return member_number(last_point(*this), "step");
+  return member_number(member(last_state, "point"), "step");
 }
 
 std::optional<double> RunFiles::last_loss() const {
   if (!points.empty()) return points.back().loss;
-  const json point = last_point(*this);
-  return point.is_object() ? point_from(last_state).loss : std::nullopt;
+  return member(last_state, "point").is_object() ? point_from(last_state).loss : std::nullopt;
 }
 
 Result<RunFiles> read_run(const std::string& folder, RunDepth depth) {

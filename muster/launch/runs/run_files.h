@@ -40,7 +40,9 @@ Result<RunFiles> read_run(const std::string& folder, RunDepth depth);
 // The folder itself, or that of the name in `muster-logs`. Fails where neither is a run's.
 Result<std::string> find_run(const std::string& name);
 
-// Text or number of an object's member, for people; empty: there is none.
+// A member of an object; null: there is none, or `object` is none.
+nlohmann::json member(const nlohmann::json& object, const char* name);
+// Its text or number, for people; empty: there is none.
 std::string member_text(const nlohmann::json& object, const char* name);
 
 }  // namespace muster::launch

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "muster/launch/dashboard/job_json.h"
 #include "muster/launch/runs/run_files.h"
 #include "muster/launch/runs/run_record.h"
 #include "muster/launch/runs/run_row.h"
@@ -82,9 +83,9 @@ json run_json(const RunFiles& run, double now) {
           {"script", member_text(run.description, "script")},
           {"began", run.began()},
           {"seconds", or_null(run.seconds(now))},
-          {"ranks", run.description.is_object() ? run.description.value("ranks", json()) : json()},
+          {"ranks", member(run.description, "ranks")},
           {"state", run.description.is_null() ? "unreadable" : run.state()},
-          {"exit_code", run.end.is_object() ? run.end.value("exit_code", json()) : json()},
+          {"exit_code", member(run.end, "exit_code")},
           {"steps", or_null(run.last_step())},
           {"loss", or_null(run.last_loss())},
           {"commit", member_text(run.repository, "commit")}};
@@ -114,7 +115,7 @@ Result<std::string> runs_json(const std::string& folder) {
   json made = json::array();
   const double now = telemetry::wall_seconds();
   for (const RunFiles& run : runs) made.push_back(run_json(run, now));
-  return json{{"runs", std::move(made)}}.dump(2, ' ', false, json::error_handler_t::replace) + '\n';
+  return text_of({{"runs", std::move(made)}});
 }
 
 }  // namespace muster::launch

@@ -67,17 +67,15 @@ Result<std::unique_ptr<RunRecord>> RunRecord::begin(const JobSettings& job, cons
   const nlohmann::json description = describe_run(job, environment, telemetry::wall_seconds());
   std::error_code ignored;
   for (const char* name : {repository_name, changes_name}) std::filesystem::remove(folder + name, ignored);
-  remove_flights(folder + "flight");
-  MUSTER_TRY_VOID(
-      begin_file(folder + description_name,
-                 description.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n'));
+  remove_flights(folder + telemetry::flight_folder);
+  MUSTER_TRY_VOID(begin_file(folder + description_name, text_of(description)));
   MUSTER_TRY_VOID(begin_file(folder + job_file_name, job_to_repeat(job)));
   MUSTER_TRY_VOID(begin_file(folder + history_name, ""));
   MUSTER_TRY(telemetry::AppendFile history, telemetry::AppendFile::open(folder + history_name));
   const int lock = ::open((folder + history_name).c_str(), O_RDWR | O_CLOEXEC);
   struct flock wanted = whole_file(F_WRLCK);
   if (lock >= 0) ::fcntl(lock, F_OFD_SETLK, &wanted);  // a file system without locks cannot tell, and no more
-  std::unique_ptr<RunRecord> record(new RunRecord(std::move(history), lock));
+  std::unique_ptr<RunRecord> record(new RunRecord(std::move(history), lock, clock));
   record->repository_process_ =
       begin_repository_record(folder_of_code(job.command.value), job.log_folder.value, clock);
   return record;
@@ -98,9 +96,9 @@ void RunRecord::note(const std::string& kind, const std::string& process, const 
 void RunRecord::end(int exit_code, int signal) {
   append(line_of(
       {{"end", {{"exit_code", exit_code}, {"signal", signal}, {"time", telemetry::wall_seconds()}}}}));
-  const TimePoint deadline = real_clock().now() + repository_patience;
+  const TimePoint deadline = clock_.now() + repository_patience;
   while (repository_process_ > 0 && ::waitpid(repository_process_, nullptr, WNOHANG) == 0 &&
-         real_clock().now() < deadline)
+         clock_.now() < deadline)
     ::poll(nullptr, 0, 5);
 }
 

@@ -23,8 +23,8 @@ inline constexpr const char* history_name = "history.jsonl";
 
 class RunRecord {
  public:
-  // In the job's log folder, which exists; what an earlier run has left of these files there is replaced, as
-  // its logs are. Errors name the file.
+  // The clock is borrowed. In the job's log folder, which exists; what an earlier run has left of these files
+  // there is replaced, as its logs are. Errors name the file.
   static Result<std::unique_ptr<RunRecord>> begin(const JobSettings& job, const Environment& environment,
                                                   const Clock& clock);
   ~RunRecord();
@@ -36,11 +36,13 @@ class RunRecord {
   pid_t repository_process() const { return repository_process_; }
 
  private:
-  RunRecord(telemetry::AppendFile history, int lock) : history_(std::move(history)), lock_(lock) {}
+  RunRecord(telemetry::AppendFile history, int lock, const Clock& clock)
+      : history_(std::move(history)), lock_(lock), clock_(clock) {}
   void append(const std::string& line);
 
   telemetry::AppendFile history_;
   int lock_ = -1;  // held as long as the launcher lives: who reads the folder knows by it that the job runs
+  const Clock& clock_;
   pid_t repository_process_ = -1;
 };
 

@@ -291,8 +291,7 @@ void bind_model(nb::module_& core) {
            nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
            nb::arg("resume") = nb::none(),
            "Trains, and evaluates after every `valid_frequency` epochs, or after the epochs of a list, "
-           "counted "
-           "from 1; both datasets as in train(). "
+           "counted from 1; both datasets as in train(). "
            "Callbacks find the metrics, and the loss as 'eval_loss', in eval_results of the run context; "
            "where none of them is a LossMonitor or a ProgressBar, worker 0 prints them. In a data-parallel "
            "job all workers evaluate together, and have the same values. `resume` as in train().")

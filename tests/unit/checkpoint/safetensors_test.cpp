@@ -21,10 +21,21 @@ std::string with_length(const std::string& header) {
   return bytes + header;
 }
 
+Result<std::vector<Entry>> load_all(const std::string& path, const Storage& disk) {
+  MUSTER_TRY(const auto file, disk.open(path));
+  MUSTER_TRY(const safetensors::Header header, safetensors::read_header(*file, path));
+  std::vector<Entry> entries;
+  for (const safetensors::Place& place : header.places) {
+    MUSTER_TRY(Tensor tensor, safetensors::read_tensor(*file, place));
+    entries.push_back({place.name, std::move(tensor)});
+  }
+  return entries;
+}
+
 std::string reading(const std::string& file) {
   MemoryStorage disk;
   MUSTER_CHECK(disk.write("/f/x", std::as_bytes(std::span(file))), "the file was not written");
-  const auto loaded = safetensors::load("/f/x", disk);
+  const auto loaded = load_all("/f/x", disk);
   if (loaded) return "read";
   EXPECT_TRUE(loaded.error().code == Code::corrupt || loaded.error().code == Code::not_provided);
   return loaded.error().message;
@@ -53,7 +64,7 @@ TEST(Safetensors, GivesBackEveryDtype) {
   entries.push_back({"scalar", Tensor::scalar(3.0)});
   entries.push_back({"nothing", Tensor(DType::int64, {0, 7})});
   ASSERT_TRUE(safetensors::save("/f/x", entries, disk));
-  auto loaded = safetensors::load("/f/x", disk);
+  auto loaded = load_all("/f/x", disk);
   ASSERT_TRUE(loaded) << loaded.error().message;
   ASSERT_EQ(loaded->size(), entries.size());
   for (const Entry& entry : entries) {
@@ -133,7 +144,7 @@ TEST(Safetensors, TakesANameForANameWhateverItIs) {
   MemoryStorage disk;
   const std::array entries{Entry{"../../etc/passwd", Tensor::scalar(1.0F)}};
   ASSERT_TRUE(safetensors::save("/f/x", entries, disk));
-  EXPECT_EQ(safetensors::load("/f/x", disk).value().front().name, "../../etc/passwd");
+  EXPECT_EQ(load_all("/f/x", disk).value().front().name, "../../etc/passwd");
   EXPECT_EQ(disk.paths(), std::vector<std::string>{"/f/x"}) << "no name ever becomes a path";
 }
 
@@ -152,7 +163,7 @@ TEST(Safetensors, SurvivesBytesOfAllKinds) {
       const std::uint64_t place = random.below(drawn++, file.size());
       file[place] = static_cast<std::byte>(random.below(drawn++, 256));
     }
-    const auto loaded = safetensors::load("/f/x", disk);
+    const auto loaded = load_all("/f/x", disk);
     if (!loaded) {
       EXPECT_TRUE(loaded.error().code == Code::corrupt || loaded.error().code == Code::not_provided);
     }
