@@ -1,6 +1,7 @@
 #include "muster/train/server_role.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +16,7 @@
 
 #include "muster/server/server.h"
 #include "muster/train/parameter_servers.h"
+#include "muster/train/server_copies.h"
 #include "muster/train/server_memory.h"
 
 namespace muster::train {
@@ -60,6 +62,19 @@ cluster::Activity activity_of(const server::ParameterServer::State& state) {
                       .size_bytes = state.size_bytes,
                       .updates = state.updates,
                       .waiting = state.waiting.workers}};
+}
+
+// Of copies that would go with one host while other servers are elsewhere.
+void warn_of_copies_on_one_host(const cluster::Roster& roster, std::uint32_t copies) {
+  const auto risks = copies_on_one_host(roster, copies);
+  if (risks.empty()) return;
+  std::vector<std::string> pairs;
+  for (const auto& [server, other] : risks) pairs.push_back(fmt::format("{} and {}", server, other));
+  log::warning(
+      fmt::format("MUSTER_SERVER_COPIES={}: both copies of some rows are on one host (servers {}): who loses "
+                  "that host loses them; give servers whose numbers follow each other (MS_NODE_ID=0, 1, ...) "
+                  "to different hosts",
+                  copies, fmt::join(pairs, ", ")));
 }
 
 std::vector<net::Address> addresses_in(const cluster::Roster& roster) {
@@ -143,6 +158,7 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
        .formed =
            [others](std::shared_ptr<const cluster::Roster> roster) { others->formed(std::move(roster)); }});
   others->formed(node.roster());  // where one was formed just now
+  if (node.rank() == 0) warn_of_copies_on_one_host(*node.roster(), settings.server_copies);
   const auto give_up = [&node](const Error& error) {
     const cluster::Failure failure = cluster::failure_from(error);
     node.leave(failure.exit_code, failure.message);

@@ -254,6 +254,29 @@ def test_an_encrypted_server_gets_its_rows_again_on_an_empty_disk(tmp_path, more
         assert job.wait() == expected
 
 
+class OnTwoHosts(recovering_job.Job):
+    """Three servers, of which the first two are on one host."""
+
+    def environment(self, name, **variables):
+        if not name.startswith("server"):
+            return super().environment(name, **variables)
+        number = name.split()[1]
+        host = "a" if int(number) < 2 else "b"
+        return super().environment(name, MS_NODE_ID=number, MUSTER_HOST_KEY=host, **variables)
+
+
+def test_three_servers_with_copies_go_on_and_say_whose_copies_one_host_has(
+    tmp_path, more_digits, unbroken_end
+):
+    variables = {**RECOVERING, **COPIES}
+    with OnTwoHosts(tmp_path / "job", 2, "model", more_digits, servers=3, **variables) as job:
+        first = job.processes["server 0"]
+        job.wait_for_progress(())
+        faults.lose_server_disk(job, random.Random(1))
+        assert job.wait() == unbroken_end("model")
+    assert "both copies of some rows are on one host (servers 0 and 1)" in first.output()
+
+
 def test_rows_that_both_servers_have_lost_end_the_job_with_their_names(tmp_path, more_digits):
     with recovering(tmp_path, "model", more_digits, **COPIES) as job:
         for _ in range(3):
