@@ -76,3 +76,17 @@ ms.nn.Dense(1, 1).set_param_ps()
     with Job(script, 1) as job:
         output = job.workers[0].output()
     assert "MS_SERVER_NUM is 0" in output and "ValueError" in output
+
+
+@pytest.mark.parametrize("role", ["worker", "pserver", "sched"])
+def test_scripts_ask_for_their_role_by_mindspores_names(role):
+    script = f"""
+from mindspore.parallel import _ps_context as of
+before = of._is_role_{role}(), of._is_ps_mode()
+ms.set_ps_context(enable_ps=True)
+print(before, [of._is_role_worker(), of._is_role_pserver(), of._is_role_sched(), of._is_ps_mode()])
+"""
+    roles = [role == each for each in ("worker", "pserver", "sched")]
+    assert run(script, "mindspore", MS_ROLE=f"MS_{role.upper()}").splitlines()[-1] == (
+        f"(False, False) {[*roles, True]}"
+    )
