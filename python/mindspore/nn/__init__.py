@@ -287,6 +287,7 @@ _LATER = {
         "Linear",
         "ParameterUpdate",
         "TimeDistributed",
+        "VirtualDatasetCellTriple",
         "WithGradCell",
     ),
 }

@@ -23,8 +23,10 @@ def opt_init_args_register(fn):
 
 
 class _VirtualDatasetCell(muster.Cell):
+    """The network, with batches that are divided over the workers: nothing is to be done for that here."""
+
     def __init__(self, backbone):
-        super().__init__()
+        super().__init__(auto_prefix=False)
         self._backbone = backbone
 
     def construct(self, *inputs):

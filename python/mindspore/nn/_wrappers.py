@@ -6,6 +6,7 @@ import math
 import muster
 from mindspore import _names
 from mindspore.nn._activations import activated
+from mindspore.nn._older import _VirtualDatasetCell
 from muster import ops
 
 
@@ -222,6 +223,14 @@ class TimeDistributed(muster.Cell):
         )
 
 
+class VirtualDatasetCellTriple(_VirtualDatasetCell):
+    """The same for a network with three inputs."""
+
+    def construct(self, a, b, c):
+        """What the network gives."""
+        return self._backbone(a, b, c)
+
+
 class WithGradCell(muster.Cell):
     """(data, label) to the gradients of the loss for the trained parameters."""
 
@@ -296,5 +305,6 @@ __all__ = [
     "Linear",
     "ParameterUpdate",
     "TimeDistributed",
+    "VirtualDatasetCellTriple",
     "WithGradCell",
 ]

@@ -14,6 +14,13 @@ def _get_device_num() -> int:
     return muster._core._context()["world_size"]
 
 
+def _get_pipeline_stages() -> int:
+    """How many stages the network is cut into."""
+    from mindspore.parallel import _pipeline
+
+    return _pipeline.stages()
+
+
 def _get_global_rank() -> int:
     """Which of the workers this is."""
     return muster._core._context()["rank"]
