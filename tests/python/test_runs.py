@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -61,6 +62,8 @@ def run_to_end(folder, where, *options, script):
 def history(folder, kind):
     lines = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
     return [line[kind] for line in lines if kind in line]
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
 def git(folder, *arguments):
@@ -162,6 +165,7 @@ def test_the_folder_tells_settings_with_their_sources_and_the_versions(tmp_path)
     assert "WANDB_API_KEY is not kept" in (tmp_path / "logs/job.toml").read_text()
 
 
+@needs_git
 def test_the_folder_has_the_commit_of_the_script_and_what_differs_from_it(tmp_path):
     code = tmp_path / "code"
     code.mkdir()
@@ -186,6 +190,7 @@ def test_the_folder_has_the_commit_of_the_script_and_what_differs_from_it(tmp_pa
     assert not (tmp_path / "started").exists()
 
 
+@needs_git
 def test_code_outside_any_repository_is_said(tmp_path):
     assert run_to_end(tmp_path, "logs", "-n", "1", script=ENDS) == 3
     assert "not a git repository" in json.loads((tmp_path / "logs/repository.json").read_text())["problem"]
