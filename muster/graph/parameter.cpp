@@ -147,6 +147,13 @@ void Parameter::leave_to_servers() {
   version_ = next_version();
 }
 
+void Parameter::leave_to_servers_beside(const Parameter& table) {
+  MUSTER_CHECK(table.served_rows_ && type_.shape == table.type_.shape,
+               "it is the state of a table on servers");
+  is_table_ = true;
+  served_rows_ = {.shape = table.served_rows_->shape, .values = Tensor()};
+}
+
 Result<> Parameter::set_rows(const Tensor& ids, const Tensor& values) {
   MUSTER_CHECK(served_rows_ && served_rows_->takes_any_id(), "only a table without vocabulary has such rows");
   const Shape wanted{ids.elements(), served_rows_->shape[1]};

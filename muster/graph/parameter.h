@@ -113,6 +113,8 @@ class Parameter {
   // Of a table: from here on it is one row of zeros, which stands for the rows that are on servers, and set()
   // takes all of them.
   void leave_to_servers();
+  // Of the state that an optimizer keeps for such a table: its rows are on servers, too.
+  void leave_to_servers_beside(const Parameter& table);
   // Rows with which a table on servers begins that takes any number: ids int64 (n,), values (n, width).
   // Errors name what is wrong with them.
   Result<> set_rows(const Tensor& ids, const Tensor& values);

@@ -59,7 +59,17 @@ const ServedParameter& served_parameter(std::int64_t number) {
   return process_state().served.at(static_cast<std::size_t>(number));
 }
 
-Result<> set_update_rule(std::int64_t number, UpdateRule rule, const ParameterPtr& steps) {
+std::optional<ServedState> served_state(const Parameter& parameter) {
+  for (std::int64_t number = 0; number < served_count(); ++number) {
+    const auto& states = served_parameter(number).states;
+    const auto found = std::ranges::find(states, &parameter, &ParameterPtr::get);
+    if (found != states.end()) return ServedState{number, static_cast<std::size_t>(found - states.begin())};
+  }
+  return std::nullopt;
+}
+
+Result<> set_update_rule(std::int64_t number, UpdateRule rule, const ParameterPtr& steps,
+                         std::vector<ParameterPtr> states) {
   ServedParameter& served = process_state().served.at(static_cast<std::size_t>(number));
   if (served.rule && (*served.rule != rule || served.steps != steps))
     return fail(Code::not_provided,
@@ -69,6 +79,9 @@ Result<> set_update_rule(std::int64_t number, UpdateRule rule, const ParameterPt
   if (served.rule) return {};
   served.rule = std::move(rule);
   served.steps = steps;
+  served.states = std::move(states);
+  if (served.parameter->served_rows())
+    for (const ParameterPtr& state : served.states) state->leave_to_servers_beside(*served.parameter);
   for (const ServedParameter& each : process_state().served) {  // all that was traced adds up counters
     touch(*each.parameter);
     if (each.steps != nullptr) touch(*each.steps);

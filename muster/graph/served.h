@@ -34,10 +34,19 @@ struct ServedParameter {
   ParameterPtr parameter = {};
   std::optional<UpdateRule> rule = {};
   ParameterPtr steps = {};  // that its optimizer has made, int32 (1,)
+  // What its optimizer keeps for it, which is on the servers, too: here as it was when the job began.
+  std::vector<ParameterPtr> states = {};
 };
 const ServedParameter& served_parameter(std::int64_t number);
 // An error where another optimizer updates it already. `steps` counts those of this one.
-Result<> set_update_rule(std::int64_t number, UpdateRule rule, const ParameterPtr& steps);
+Result<> set_update_rule(std::int64_t number, UpdateRule rule, const ParameterPtr& steps,
+                         std::vector<ParameterPtr> states);
+// Of which served parameter it is a state, and which one of its states.
+struct ServedState {
+  std::int64_t number = 0;
+  std::size_t index = 0;
+};
+std::optional<ServedState> served_state(const Parameter& parameter);
 
 // ---- What `train` does for the ops. Steps are those of all optimizers of served parameters, together
 

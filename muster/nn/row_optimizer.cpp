@@ -74,13 +74,26 @@ void RowOptimizer::set_served_rule(std::size_t index, const Update& update) cons
   arguments.set("weight_decay", update.weight_decay);
   arguments.set("loss_scale", update.loss_scale);
   graph::set_update_rule(*graph::served_number(*updated_parameters()[index]),
-                         {.optimizer = class_name(), .arguments = std::move(arguments)}, global_step())
+                         {.optimizer = class_name(), .arguments = std::move(arguments)}, global_step(),
+                         states_of(index))
       .value();
 }
 
+// A flag, SGD's `stat`, is 1 until the first update.
+void RowOptimizer::note_first_update(std::size_t index) const {
+  Tensor zero(DType::float32, {});
+  *zero.data<float>() = 0;
+  for (const graph::OptimizerState& state : row_.optimizer.states)
+    for (const State& kept : states_)
+      if (state.is_scalar && kept.name == state.name)
+        graph::apply("assign", {Value(kept.parameters[index]), Value(zero)});
+}
+
 void RowOptimizer::update(std::size_t index, const Update& update) {
-  if (graph::served_number(*updated_parameters()[index]))  // Optimizer::run gives them to servers together
-    return set_served_rule(index, update);
+  if (graph::served_number(*updated_parameters()[index])) {  // Optimizer::run gives them to servers together
+    set_served_rule(index, update);
+    return note_first_update(index);
+  }
   std::vector<Value> inputs{updated_parameters()[index], update.gradient, update.learning_rate};
   for (const std::string_view name : row_.optimizer.inputs) add_input(name, index, inputs);
   if (row_.optimizer.inputs.empty())

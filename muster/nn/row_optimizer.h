@@ -30,6 +30,7 @@ class RowOptimizer : public Optimizer {
   void make_states();
   bool is_kept(const graph::OptimizerState& state) const;
   void set_served_rule(std::size_t index, const Update& update) const;
+  void note_first_update(std::size_t index) const;
   // Adds what the update reads as `name`: nothing for a state that is not kept.
   void add_input(std::string_view name, std::size_t index, std::vector<Value>& inputs) const;
 

@@ -33,11 +33,11 @@ Result<> check_ids(const TableSpec& spec, std::span<const std::uint64_t> ids) {
 
 Result<> check_gradient(const TableSpec& spec, const ParameterClient::Gradient& gradient, std::uint64_t step,
                         std::uint32_t worker) {
-  MUSTER_CHECK(gradient.values.size() == gradient.ids.size() * spec.width,
-               "ids and gradients differ in number");
+  const std::size_t width = gradient.has_states ? whole_width(spec) : spec.width;
+  MUSTER_CHECK(gradient.values.size() == gradient.ids.size() * width, "ids and gradients differ in number");
   const float* const bad = find_nan(gradient.values);
   if (bad == nullptr) return {};
-  const auto place = static_cast<std::size_t>(bad - gradient.values.data()) / spec.width;
+  const auto place = static_cast<std::size_t>(bad - gradient.values.data()) / width;
   return fail(
       Code::invalid_argument,
       fmt::format(

@@ -44,9 +44,10 @@ class ParameterClient::Implementation {
   ~Implementation() { end_background(); }
 
   Result<std::uint32_t> add_table(const TableSpec& spec, std::size_t cached_rows);
-  Result<> begin(std::uint64_t generation, std::uint64_t step);
+  Result<> begin(std::uint64_t generation, std::uint64_t step, std::optional<std::uint64_t> origin);
+  std::uint64_t origin() const { return machine_.origin(); }
   Result<> pull(std::uint64_t step, std::span<const Lookup> lookups);
-  Result<ListedRows> list_rows(std::uint64_t step, std::uint32_t table);
+  Result<ListedRows> list_rows(std::uint64_t step, std::uint32_t table, bool with_states);
   Result<> pull_ahead(std::uint64_t step, std::uint32_t table, std::span<const std::uint64_t> ids);
   Result<> push(std::span<const Gradient> gradients);
   Result<> flush();
@@ -157,10 +158,11 @@ Result<std::uint32_t> ParameterClient::Implementation::add_table(const TableSpec
   return table;
 }
 
-Result<> ParameterClient::Implementation::begin(std::uint64_t generation, std::uint64_t step) {
+Result<> ParameterClient::Implementation::begin(std::uint64_t generation, std::uint64_t step,
+                                                std::optional<std::uint64_t> origin) {
   const Turn turn(*this);
   at_hand_.clear();
-  send(machine_.begin(generation, step));
+  send(machine_.begin(generation, step, origin));
   return wait([this] { return machine_.is_welcome(); }, "to answer");
 }
 
@@ -236,17 +238,17 @@ Result<> ParameterClient::Implementation::take(std::uint64_t step, std::span<Sou
 // ---- A list of all rows
 
 Result<ParameterClient::ListedRows> ParameterClient::Implementation::list_rows(std::uint64_t step,
-                                                                               std::uint32_t table) {
+                                                                               std::uint32_t table,
+                                                                               bool with_states) {
   MUSTER_TRY_VOID(check_ids(table, {}));
   const TableSpec& spec = specs_[table];
-  MUSTER_CHECK(spec.sharding == Sharding::hash, "rows of a table with a vocabulary are looked up");
   const Turn turn(*this);
-  RowLists lists(spec.width);
+  RowLists lists(with_states ? whole_width(spec) : spec.width);
   const std::uint64_t at_once = slots_at_once(spec);
   std::uint64_t slots = 1;
   for (std::uint64_t begin = 0; begin < slots; begin += at_once) {
     BatchWriter out(options_.worker, 0);
-    const auto places = out.add(table | slots_bit, {.ids = 2});
+    const auto places = out.add(table | slots_bit | (with_states ? states_bit : 0), {.ids = 2});
     places.ids[0] = begin;
     places.ids[1] = begin + at_once;
     const auto body = std::make_shared<OutgoingBatch>(out.take());
@@ -327,8 +329,10 @@ Result<> ParameterClient::Implementation::push(std::span<const Gradient> gradien
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       const auto of_server = ids[i].ids(server);
       if (of_server.empty()) continue;
-      const std::size_t width = specs_[gradients[i].table].width;
-      const std::uint32_t kind = gradients[i].has_first_values ? first_values_bit : 0;
+      const TableSpec& spec = specs_[gradients[i].table];
+      const std::size_t width = gradients[i].has_states ? whole_width(spec) : spec.width;
+      const std::uint32_t kind =
+          (gradients[i].has_first_values ? first_values_bit : 0) | (gradients[i].has_states ? states_bit : 0);
       const auto places =
           out.add(gradients[i].table | kind, {.ids = of_server.size(), .values = of_server.size() * width},
                   gradients[i].learning_rate, gradients[i].steps.value_or(machine_.next()));
@@ -538,14 +542,16 @@ ParameterClient::~ParameterClient() = default;
 Result<std::uint32_t> ParameterClient::add_table(const TableSpec& spec, std::size_t cached_rows) {
   return implementation_->add_table(spec, cached_rows);
 }
-Result<> ParameterClient::begin(std::uint64_t generation, std::uint64_t step) {
-  return implementation_->begin(generation, step);
+Result<> ParameterClient::begin(std::uint64_t generation, std::uint64_t step,
+                                std::optional<std::uint64_t> origin) {
+  return implementation_->begin(generation, step, origin);
 }
 Result<> ParameterClient::pull(std::uint64_t step, std::span<const Lookup> lookups) {
   return implementation_->pull(step, lookups);
 }
-Result<ParameterClient::ListedRows> ParameterClient::list_rows(std::uint64_t step, std::uint32_t table) {
-  return implementation_->list_rows(step, table);
+Result<ParameterClient::ListedRows> ParameterClient::list_rows(std::uint64_t step, std::uint32_t table,
+                                                               bool with_states) {
+  return implementation_->list_rows(step, table, with_states);
 }
 Result<> ParameterClient::pull_ahead(std::uint64_t step, std::uint32_t table,
                                      std::span<const std::uint64_t> ids) {
@@ -559,6 +565,7 @@ Result<> ParameterClient::flush() { return implementation_->flush(); }
 void ParameterClient::set_address(std::uint32_t server, const net::Address& address) {
   implementation_->set_address(server, address);
 }
+std::uint64_t ParameterClient::origin() const { return implementation_->origin(); }
 std::uint64_t ParameterClient::applied() const { return implementation_->applied(); }
 void ParameterClient::set_common_point(std::uint64_t step) { implementation_->set_common_point(step); }
 std::uint64_t ParameterClient::kept() const { return implementation_->kept(); }

@@ -43,8 +43,12 @@ class ParameterClient {
   // All workers tell of the same tables in the same order; the number by which it is called from here on. Of
   // the rows that are pulled the worker keeps so many, and uses them for as long as they may be seen.
   Result<std::uint32_t> add_table(const TableSpec& spec, std::size_t cached_rows = 0);
-  // All workers begin a generation (of the job's epoch) at this step. Returns once every server has answered.
-  Result<> begin(std::uint64_t generation, std::uint64_t step);
+  // All workers begin a generation (of the job's epoch) at this step. `origin`, for those who know it, is the
+  // step at which the job began: above 0 where the optimizer's state was loaded. Returns once every server
+  // has answered.
+  Result<> begin(std::uint64_t generation, std::uint64_t step, std::optional<std::uint64_t> origin = {});
+  // The step at which the job began, behind `begin`.
+  std::uint64_t origin() const;
 
   struct Lookup {
     std::uint32_t table = 0;
@@ -54,14 +58,14 @@ class ParameterClient {
   // The rows as the step shall see them. Code::invalid_argument for ids that a table does not have.
   Result<> pull(std::uint64_t step, std::span<const Lookup> lookups);
 
-  // All rows of a table without vocabulary that any step has updated, as the step shall see them (with a
-  // staleness above 0, of those that come while steps are applied some as they were before): ids, ascending,
-  // and ids.size() * width values.
+  // All rows of a table that are kept (of one without vocabulary those that any step has updated), as the
+  // step shall see them (with a staleness above 0, of those that come while steps are applied some as they
+  // were before): ids, ascending, and for each `width` values, or with states whole_width numbers.
   struct ListedRows {
     std::vector<std::uint64_t> ids = {};
     std::vector<float> values = {};
   };
-  Result<ListedRows> list_rows(std::uint64_t step, std::uint32_t table);
+  Result<ListedRows> list_rows(std::uint64_t step, std::uint32_t table, bool with_states = false);
 
   // Asks for rows that this step, a later one, will look up, and returns at once: what servers have of them
   // comes while the worker computes, and with the step what has changed since. For each table the last one
@@ -84,6 +88,7 @@ class ParameterClient {
     std::span<const float> values = {};  // ids.size() * width; those of equal ids are added
     // The values are no gradients but what rows begin with that the servers do not keep yet, distinct ones.
     bool has_first_values = false;
+    bool has_states = false;  // first values come with those of the optimizer's states: whole_width numbers
   };
   // The gradients of the step that was pulled last; returns without waiting for the servers.
   // Code::invalid_argument for numbers that are none.

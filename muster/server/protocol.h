@@ -23,6 +23,9 @@ struct Hello {
   std::uint32_t worker = 0;
   std::uint64_t generation = 0;
   std::uint64_t begin = 0;
+  // The step at which the job began, where this worker knows it: above 0 after a checkpoint with the
+  // optimizer.
+  std::optional<std::uint64_t> origin = {};
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 struct Push {
@@ -56,7 +59,8 @@ struct Taken {
   std::uint64_t generation = 0;
   std::uint64_t next = 0;
   std::uint64_t kept = 0;
-  bool is_welcome = false;  // the answer to Hello: what was sent before and is missing has to be sent again
+  std::uint64_t origin = 0;  // the step at which the job began
+  bool is_welcome = false;   // the answer to Hello: what was sent before and is missing has to be sent again
 };
 struct Rows {
   enum class Kind : std::uint8_t { whole, early, changed };

@@ -16,6 +16,11 @@
 namespace muster::server {
 namespace {
 
+// A generation as the log has it.
+Hello hello_of(const GenerationRecord& begun) {
+  return {.generation = begun.generation, .begin = begun.begin, .origin = begun.origin};
+}
+
 // A log that is longer than such a part of the rows takes longer to apply than they take to read.
 constexpr std::uint64_t rows_per_log = 8;
 
@@ -160,7 +165,8 @@ Result<> ServerDisk::read_record(net::Frame frame, const PushLog::Place& place, 
     }
     case FrameType::generation: {
       MUSTER_TRY(const Hello begun, decode_hello(frame));
-      restored.log.emplace_back(GenerationRecord{.generation = begun.generation, .begin = begun.begin});
+      restored.log.emplace_back(GenerationRecord{
+          .generation = begun.generation, .begin = begun.begin, .origin = begun.origin.value_or(0)});
       return {};
     }
     case FrameType::push: {
@@ -199,9 +205,9 @@ Result<> ServerDisk::write(const LogRecord& record) {
     const auto is_later = [&](std::uint64_t next) { return next > begun->begin; };
     if (copy_ != nullptr && std::any_of(copy_->header().next.begin(), copy_->header().next.end(), is_later))
       drop_copy();
-    MUSTER_TRY([[maybe_unused]] const auto place,
-               write_frame({.type = static_cast<std::uint16_t>(FrameType::generation)},
-                           encode(Hello{.generation = begun->generation, .begin = begun->begin})));
+    MUSTER_TRY(
+        [[maybe_unused]] const auto place,
+        write_frame({.type = static_cast<std::uint16_t>(FrameType::generation)}, encode(hello_of(*begun))));
     return {};
   }
   const auto& push = *static_cast<const HeldPush*>(std::get<PushRecord>(record).body.get());
@@ -229,7 +235,7 @@ Result<> ServerDisk::begin_segment() {
       MUSTER_TRY(
           [[maybe_unused]] const auto place,
           write_frame({.type = static_cast<std::uint16_t>(FrameType::generation), .flags = carried_flag},
-                      encode(Hello{.generation = begun->generation, .begin = begun->begin})));
+                      encode(hello_of(*begun))));
       continue;
     }
     const auto& push = *static_cast<const HeldPush*>(std::get<PushRecord>(record).body.get());

@@ -29,6 +29,8 @@ Result<Actions> ServerMachine::restore(const Restored& restored) {
   applied_ = begin_ = *std::min_element(base_.begin(), base_.end());
   for (const LogRecord& record : restored.log) {
     if (const auto* generation = std::get_if<GenerationRecord>(&record)) {
+      if (is_untouched()) set_origin(generation->origin);
+      origin_ = generation->origin;
       forget_from(generation->begin);
       generation_ = generation->generation;
       begin_ = generation->begin;
@@ -96,7 +98,8 @@ Position ServerMachine::position() const {
 
 std::vector<LogRecord> ServerMachine::carried() const {
   std::vector<LogRecord> records;
-  if (generation_ > 0) records.emplace_back(GenerationRecord{.generation = generation_, .begin = begin_});
+  if (generation_ > 0)
+    records.emplace_back(GenerationRecord{.generation = generation_, .begin = begin_, .origin = origin_});
   const Position in_rows = position();
   for (const auto& [step, pushes] : held_)
     for (std::uint32_t worker = 0; worker < pushes.size(); ++worker)
@@ -131,7 +134,33 @@ bool ServerMachine::admits(const Message& message) {
   return message.worker < config_.worker_num && message.generation == generation_;
 }
 
+bool ServerMachine::is_untouched() const {
+  return origin_ == 0 && held_.empty() && base() == 0 &&
+         std::ranges::all_of(next_, [](std::uint64_t next) { return next == 0; });
+}
+
+void ServerMachine::set_origin(std::uint64_t origin) {
+  origin_ = applied_ = origin;
+  base_.assign(config_.worker_num, origin);
+  next_.assign(config_.worker_num, origin);
+  kept_.assign(config_.worker_num, origin);
+}
+
+bool ServerMachine::hear_origin(const Hello& hello) {
+  if (!hello.origin || *hello.origin == origin_) return true;
+  if (!is_untouched()) return false;
+  set_origin(*hello.origin);
+  if (hello.generation == generation_)
+    append(GenerationRecord{.generation = generation_, .begin = begin_, .origin = origin_});
+  return true;
+}
+
 void ServerMachine::hear(const Hello& hello) {
+  if (hello.worker < config_.worker_num && hello.generation >= generation_ && !hear_origin(hello))
+    return refuse(hello,
+                  fmt::format("worker {} begins the job at step {}, and its rows begin at step {}: load the "
+                              "same checkpoint in all workers",
+                              hello.worker, *hello.origin, origin_));
   if (hello.worker < config_.worker_num && hello.generation > generation_) {
     if (hello.begin < base())
       return refuse(hello,
@@ -195,7 +224,7 @@ void ServerMachine::hear(const CommonPoint& point) {
 }
 
 void ServerMachine::begin_generation(std::uint64_t generation, std::uint64_t begin) {
-  append(GenerationRecord{.generation = generation, .begin = begin});
+  append(GenerationRecord{.generation = generation, .begin = begin, .origin = origin_});
   generation_ = generation;
   begin_ = begin;
   for (auto& pulls : waiting_) pulls.clear();
@@ -273,6 +302,7 @@ void ServerMachine::tell_taken(std::uint32_t worker, bool is_welcome) {
   actions_.push_back(Send{worker, Taken{.generation = generation_,
                                         .next = next_[worker],
                                         .kept = kept_[worker],
+                                        .origin = origin_,
                                         .is_welcome = is_welcome}});
 }
 

@@ -45,6 +45,7 @@ struct PushRecord {
 struct GenerationRecord {
   std::uint64_t generation = 0;
   std::uint64_t begin = 0;
+  std::uint64_t origin = 0;  // the step at which the job began
 };
 using LogRecord = std::variant<PushRecord, GenerationRecord>;
 
@@ -147,6 +148,11 @@ class ServerMachine {
   template <class Message>
   bool admits(const Message& message);
   void begin_generation(std::uint64_t generation, std::uint64_t begin);
+  // Whether nothing was taken or kept yet, so that the job may begin at any step.
+  bool is_untouched() const;
+  void set_origin(std::uint64_t origin);
+  // What a worker says of it; whether that fits.
+  bool hear_origin(const Hello& hello);
   // Forgets pushes of this step and later ones that are not in the base; whether one of them may be in the
   // rows.
   bool forget_from(std::uint64_t step);
@@ -169,6 +175,7 @@ class ServerMachine {
   ServerConfig config_;
   std::uint64_t generation_ = 0;
   std::uint64_t begin_ = 0;  // of the generation
+  std::uint64_t origin_ = 0;
   Position base_;
   std::uint64_t common_point_ = 0;
   std::uint64_t applied_ = 0;

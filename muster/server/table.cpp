@@ -50,12 +50,12 @@ class Table::Rows {
   virtual Result<> read(std::span<const std::uint64_t> ids, std::span<float> values) = 0;
   virtual Result<> update(std::span<const std::uint64_t> ids, std::span<const float> gradients,
                           const UpdateStep& step) = 0;
-  virtual Result<> assign(std::span<const std::uint64_t> ids, std::span<const float> values) = 0;
+  virtual Result<> assign(const Assigned& rows) = 0;
   virtual Result<> check_id(std::uint64_t id) const = 0;
   virtual std::size_t evict(std::uint64_t) { return 0; }
   virtual std::vector<std::uint64_t> ids() const = 0;
   virtual void list(std::uint64_t begin, std::uint64_t end, std::vector<std::uint64_t>& ids,
-                    std::vector<float>& values) = 0;
+                    std::vector<float>& values, bool with_states) = 0;
   virtual std::uint32_t find(std::uint64_t id) const = 0;
   virtual const SlotBlocks& begin_copy() = 0;
   virtual void copy_block(std::uint64_t block, std::span<std::byte> bytes) = 0;
@@ -154,12 +154,12 @@ class Table::RowsWith final : public Table::Rows {
   Result<> read(std::span<const std::uint64_t> ids, std::span<float> values) override;
   Result<> update(std::span<const std::uint64_t> ids, std::span<const float> gradients,
                   const UpdateStep& step) override;
-  Result<> assign(std::span<const std::uint64_t> ids, std::span<const float> values) override;
+  Result<> assign(const Assigned& rows) override;
   Result<> check_id(std::uint64_t id) const override;
   std::size_t evict(std::uint64_t steps) override;
   std::vector<std::uint64_t> ids() const override;
   void list(std::uint64_t begin, std::uint64_t end, std::vector<std::uint64_t>& ids,
-            std::vector<float>& values) override;
+            std::vector<float>& values, bool with_states) override;
   std::uint32_t find(std::uint64_t id) const override {
     return is_hash || (id >= range_.begin && id < range_.end) ? index_.find(id) : no_slot;
   }
@@ -268,14 +268,20 @@ Result<> Table::RowsWith<Index>::update(std::span<const std::uint64_t> ids, std:
 }
 
 template <class Index>
-Result<> Table::RowsWith<Index>::assign(std::span<const std::uint64_t> ids, std::span<const float> values) {
-  MUSTER_TRY_VOID(make_slots(ids));
+Result<> Table::RowsWith<Index>::assign(const Assigned& rows) {
+  const std::size_t width = layout_.width();
+  const std::size_t each = rows.has_states ? whole_width(spec_) : width;
+  MUSTER_TRY_VOID(make_slots(rows.ids));
   set_aside(slots_);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    make_row(ids[i], slots_[i]);  // the state's first values
-    layout_.write_values(memory_.row(slots_[i]), values.data() + i * layout_.width());
+  for (std::size_t i = 0; i < rows.ids.size(); ++i) {
+    make_row(rows.ids[i], slots_[i]);  // the state's first values
+    std::byte* const row = memory_.row(slots_[i]);
+    const float* const given = rows.values.data() + i * each;
+    layout_.write_values(row, given);
+    for (std::size_t k = 0; rows.has_states && k < layout_.states(); ++k)
+      std::copy_n(given + (k + 1) * width, width, layout_.state(row, k));
   }
-  note_use(ids, 1);
+  note_use(rows.ids, rows.steps);
   return {};
 }
 
@@ -324,13 +330,18 @@ std::vector<std::uint64_t> Table::RowsWith<Index>::ids() const {
 
 template <class Index>
 void Table::RowsWith<Index>::list(std::uint64_t begin, std::uint64_t end, std::vector<std::uint64_t>& ids,
-                                  std::vector<float>& values) {
+                                  std::vector<float>& values, bool with_states) {
   const std::size_t width = layout_.width();
+  const std::size_t each = with_states ? whole_width(spec_) : width;
   for (std::uint64_t slot = begin; slot < std::min<std::uint64_t>(end, memory_.slots()); ++slot) {
     if (!index_.is_row(keys_[slot])) continue;
     ids.push_back(index_.id(keys_[slot]));
-    values.resize(values.size() + width);
-    layout_.read_values(memory_.row(static_cast<std::uint32_t>(slot)), values.data() + values.size() - width);
+    values.resize(values.size() + each);
+    std::byte* const row = memory_.row(static_cast<std::uint32_t>(slot));
+    float* const taken = values.data() + values.size() - each;
+    layout_.read_values(row, taken);
+    for (std::size_t k = 0; with_states && k < layout_.states(); ++k)
+      std::copy_n(layout_.state(row, k), width, taken + (k + 1) * width);
   }
 }
 
@@ -429,8 +440,8 @@ Result<Table> Table::make(TableSpec spec, Share share) {
 const TableSpec& Table::spec() const { return rows_->spec(); }
 std::uint64_t Table::slots() const { return rows_->memory().slots(); }
 void Table::list(std::uint64_t begin, std::uint64_t end, std::vector<std::uint64_t>& ids,
-                 std::vector<float>& values) const {
-  rows_->list(begin, end, ids, values);
+                 std::vector<float>& values, bool with_states) const {
+  rows_->list(begin, end, ids, values, with_states);
 }
 Result<> Table::check_range(std::uint64_t first, std::uint64_t last) const {
   MUSTER_TRY_VOID(rows_->check_id(first));
@@ -447,9 +458,10 @@ Result<> Table::update(std::span<const std::uint64_t> ids, std::span<const float
                "rows and gradients differ in number");
   return rows_->update(ids, gradients, step);
 }
-Result<> Table::assign(std::span<const std::uint64_t> ids, std::span<const float> values) {
-  MUSTER_CHECK(values.size() == ids.size() * rows_->layout().width(), "rows and values differ in number");
-  return rows_->assign(ids, values);
+Result<> Table::assign(const Assigned& rows) {
+  const std::size_t each = rows.has_states ? whole_width(rows_->spec()) : rows_->layout().width();
+  MUSTER_CHECK(rows.values.size() == rows.ids.size() * each, "rows and values differ in number");
+  return rows_->assign(rows);
 }
 std::size_t Table::evict(std::uint64_t steps) { return rows_->evict(steps); }
 std::size_t Table::rows() const { return rows_->memory().rows(); }

@@ -36,8 +36,14 @@ class Table {
   Result<> update(std::span<const std::uint64_t> ids, std::span<const float> gradients,
                   const UpdateStep& step);
   // The rows get these values and the optimizer's first state: for parameters whose first values the workers
-  // have made.
-  Result<> assign(std::span<const std::uint64_t> ids, std::span<const float> values);
+  // have made. With states: whole_width numbers for each, which have the states, too.
+  struct Assigned {
+    std::span<const std::uint64_t> ids = {};
+    std::span<const float> values = {};
+    bool has_states = false;
+    std::uint64_t steps = 1;  // of the job, from which the rows' age counts
+  };
+  Result<> assign(const Assigned& rows);
   // Forgets the rows that leave after `steps` steps; returns how many.
   std::size_t evict(std::uint64_t steps);
 
@@ -47,9 +53,10 @@ class Table {
   // Kept rows lie in slots, of which some may be empty: in the order in which they were made, until one
   // leaves.
   std::uint64_t slots() const;
-  // Appends the ids and the values of rows in the slots [begin, end), of which there may be less.
+  // Appends the ids and the values (with states: whole_width numbers) of rows in the slots [begin, end), of
+  // which there may be less.
   void list(std::uint64_t begin, std::uint64_t end, std::vector<std::uint64_t>& ids,
-            std::vector<float>& values) const;
+            std::vector<float>& values, bool with_states = false) const;
   // The ids of the kept rows, ascending.
   std::vector<std::uint64_t> ids() const;
   // Values and states as they lie in memory, for files and comparisons; empty when the row is not kept.

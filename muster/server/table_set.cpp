@@ -30,7 +30,7 @@ double in_gib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 3
 void write_slots(BatchWriter& out, const Table& from, const TablePart& part) {
   std::vector<std::uint64_t> ids;
   std::vector<float> values;
-  from.list(part.ids[0], part.ids[1], ids, values);
+  from.list(part.ids[0], part.ids[1], ids, values, part.has_states);
   const auto places = out.add(part.table, {.ids = ids.size(), .values = values.size()}, 0, from.slots());
   std::ranges::copy(ids, places.ids.begin());
   std::ranges::copy(values, places.values.begin());
@@ -76,7 +76,12 @@ Result<> TableSet::check(const Batch& batch, bool has_values) const {
     const Table* const known = table(part.table);
     if (known == nullptr)
       return fail(Code::invalid_argument, fmt::format("no worker has told of table {} yet", part.table));
-    if (part.values.size() != (has_values ? part.ids.size() * known->spec().width : 0))
+    const std::size_t width = part.has_states ? whole_width(known->spec()) : known->spec().width;
+    const bool may_have_states = has_values ? part.has_first_values : part.is_of_slots;
+    if (part.has_states && !may_have_states)
+      return fail(Code::corrupt,
+                  fmt::format("table '{}': states come with first values, or of slots", known->spec().name));
+    if (part.values.size() != (has_values ? part.ids.size() * width : 0))
       return fail(Code::corrupt, fmt::format("table '{}': {} rows come with {} numbers", known->spec().name,
                                              part.ids.size(), part.values.size()));
     if (part.is_of_slots) {
@@ -148,7 +153,7 @@ Result<> TableSet::apply(std::uint64_t step, std::span<const Batch* const> pushe
     for (const Batch* push : pushes)
       for (const TablePart& part : push->parts)
         if (part.table == index) (part.has_first_values ? first_values : parts).push_back(part);
-    if (!first_values.empty()) MUSTER_TRY_VOID(begin_rows(*tables_[index], first_values));
+    if (!first_values.empty()) MUSTER_TRY_VOID(begin_rows(*tables_[index], step, first_values));
     if (!parts.empty()) MUSTER_TRY_VOID(apply_to(*tables_[index], step, parts));
     if (tables_[index] && looks_for_leaving(step)) tables_[index]->evict(step + 1);
   }
@@ -156,15 +161,17 @@ Result<> TableSet::apply(std::uint64_t step, std::span<const Batch* const> pushe
 }
 
 // Every worker sends all rows, in its first push of each generation: they count where none is kept yet.
-Result<> TableSet::begin_rows(Table& table, std::span<const TablePart> parts) {
+Result<> TableSet::begin_rows(Table& table, std::uint64_t step, std::span<const TablePart> parts) {
   if (table.rows() > 0) return {};
   for (const TablePart& part : parts)
-    if (!std::ranges::equal(std::as_bytes(part.values), std::as_bytes(parts[0].values)))
+    if (part.has_states != parts[0].has_states ||
+        !std::ranges::equal(std::as_bytes(part.values), std::as_bytes(parts[0].values)))
       return fail(Code::invalid_argument,
                   fmt::format("parameter '{}' begins differently in the workers: set the same seed in all, "
-                              "before the network is made",
+                              "before the network is made, or load the same checkpoint",
                               table.spec().name));
-  return table.assign(parts[0].ids, parts[0].values);
+  return table.assign(
+      {.ids = parts[0].ids, .values = parts[0].values, .has_states = parts[0].has_states, .steps = step + 1});
 }
 
 Result<> TableSet::apply_to(Table& table, std::uint64_t step, std::span<const TablePart> parts) {

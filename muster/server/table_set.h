@@ -63,7 +63,7 @@ class TableSet {
  private:
   Result<> check(const Batch& batch, bool has_values) const;
   static Result<> check_slots(const Table& table, const TablePart& part, bool has_values);
-  static Result<> begin_rows(Table& table, std::span<const TablePart> parts);
+  static Result<> begin_rows(Table& table, std::uint64_t step, std::span<const TablePart> parts);
   Result<> apply_to(Table& table, std::uint64_t step, std::span<const TablePart> parts);
 
   Share share_;

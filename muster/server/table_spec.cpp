@@ -66,6 +66,8 @@ Result<> check(const TableSpec& spec, std::uint32_t servers) {
   return check_numbers(spec);
 }
 
+std::size_t whole_width(const TableSpec& spec) { return spec.width * (1 + RowRule(spec.rule).states()); }
+
 std::uint64_t row_size_bytes(const TableSpec& spec) {
   return spec.width * (size_bytes(spec.dtype) + RowRule(spec.rule).states() * sizeof(float));
 }

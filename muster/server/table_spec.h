@@ -86,6 +86,8 @@ inline constexpr std::uint64_t rows_per_server_max = 0xFFFFFFFE;  // they are nu
 // An error that names the table and what is wrong with it.
 Result<> check(const TableSpec& spec, std::uint32_t servers);
 
+// Numbers of one row at rest: `width` values, and as many for each state of its optimizer.
+std::size_t whole_width(const TableSpec& spec);
 // Bytes of one row at rest, its optimizer's state included.
 std::uint64_t row_size_bytes(const TableSpec& spec);
 // Bytes of the largest share of a server, when every row was updated; of a table without vocabulary, for

@@ -94,6 +94,8 @@ FramePtr finish_batch(std::vector<std::byte> frame, const net::FrameHeader& head
   return std::make_shared<const std::vector<std::byte>>(std::move(frame));
 }
 
+constexpr std::uint64_t no_origin = ~std::uint64_t{0};
+
 Result<Batch> read_batch(std::vector<std::byte> payload) {
   Batch batch{.payload = std::move(payload)};
   std::span<const std::byte> rest = batch.payload;
@@ -106,9 +108,10 @@ Result<Batch> read_batch(std::vector<std::byte> payload) {
   for (std::uint32_t i = 0; i < parts; ++i) {
     if (rest.size() < part_header_bytes) return bad_batch("it ends within a part");
     const auto table = net::load_little<std::uint32_t>(rest.data());
-    TablePart part{.table = table & ~(first_values_bit | slots_bit),
+    TablePart part{.table = table & ~(first_values_bit | slots_bit | states_bit),
                    .has_first_values = (table & first_values_bit) != 0,
                    .is_of_slots = (table & slots_bit) != 0,
+                   .has_states = (table & states_bit) != 0,
                    .learning_rate = std::bit_cast<float>(net::load_little<std::uint32_t>(rest.data() + 4)),
                    .steps = net::load_little<std::uint64_t>(rest.data() + 8)};
     const std::size_t ids = net::load_little<std::uint32_t>(rest.data() + 16);
@@ -147,6 +150,7 @@ std::vector<std::byte> encode(const Hello& hello) {
   out.number(hello.worker);
   out.number(hello.generation);
   out.number(hello.begin);
+  out.number(hello.origin.value_or(no_origin));
   return out.take();
 }
 
@@ -156,6 +160,7 @@ Result<Hello> decode_hello(const net::Frame& frame) {
   hello.worker = in.number<std::uint32_t>();
   hello.generation = in.number<std::uint64_t>();
   hello.begin = in.number<std::uint64_t>();
+  if (const auto origin = in.number<std::uint64_t>(); origin != no_origin) hello.origin = origin;
   MUSTER_TRY_VOID(in.finish("a hello to a parameter server"));
   return hello;
 }
@@ -228,6 +233,7 @@ std::vector<std::byte> encode(const Taken& taken) {
   net::ByteWriter out;
   out.number(taken.next);
   out.number(taken.kept);
+  out.number(taken.origin);
   out.number(static_cast<std::uint8_t>(taken.is_welcome));
   return out.take();
 }
@@ -237,6 +243,7 @@ Result<Taken> decode_taken(const net::Frame& frame) {
   Taken taken{.generation = frame.header.epoch};
   taken.next = in.number<std::uint64_t>();
   taken.kept = in.number<std::uint64_t>();
+  taken.origin = in.number<std::uint64_t>();
   taken.is_welcome = in.number<std::uint8_t>() != 0;
   MUSTER_TRY_VOID(in.finish("an answer of a parameter server"));
   return taken;

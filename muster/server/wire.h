@@ -42,11 +42,13 @@ inline constexpr std::size_t tables_max = 4096;
 inline constexpr std::uint32_t first_values_bit = std::uint32_t{1} << 31;
 // In that of a pull's part: instead of ids, the slots [begin, end) whose rows are wanted, whatever their ids.
 inline constexpr std::uint32_t slots_bit = std::uint32_t{1} << 30;
+// Its values are whole rows: `width` numbers and those of each state of the optimizer.
+inline constexpr std::uint32_t states_bit = std::uint32_t{1} << 29;
 
 // In a header's flags, of a log: the record was carried over from the segment before. And in the upper bytes,
 // of all that a server keeps, the version of its form.
 inline constexpr std::uint32_t carried_flag = 1;
-inline constexpr std::uint32_t kept_version = 2;
+inline constexpr std::uint32_t kept_version = 3;
 constexpr std::uint32_t with_kept_version(std::uint32_t flags) { return flags | kept_version << 8; }
 // An error that names the file where a frame of it is of another version.
 Result<> check_kept_version(const net::FrameHeader& header, const std::string& path);
@@ -59,6 +61,7 @@ struct TablePart {
   std::uint32_t table = 0;
   bool has_first_values = false;  // instead of gradients: for rows that are not kept yet
   bool is_of_slots = false;       // the ids are slots
+  bool has_states = false;        // beside values, of rows as they lie at rest
   float learning_rate = 0;        // of pushes, as the next
   std::uint64_t steps = 0;        // that the optimizer has done; of rows of slots, the slots of the table
   std::span<const std::uint64_t> ids = {};

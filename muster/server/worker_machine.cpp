@@ -15,10 +15,12 @@ WorkerMachine::WorkerMachine(WorkerConfig config)
 
 // A server may have come back on an empty disk, with what the other holder of its rows has: what it said
 // before of pushes that are kept is void.
-ToServerMessages WorkerMachine::begin(std::uint64_t generation, std::uint64_t step) {
+ToServerMessages WorkerMachine::begin(std::uint64_t generation, std::uint64_t step,
+                                      std::optional<std::uint64_t> origin) {
   MUSTER_CHECK(generation > generation_, "a generation of parameter servers begins twice");
   generation_ = generation;
   begin_ = next_ = step;
+  if (origin) origin_ = origin;
   pulls_.clear();
   failure_.reset();
   for (std::uint32_t share = 0; share < holders_.servers; ++share) {
@@ -126,6 +128,7 @@ ToServerMessages WorkerMachine::taken(std::uint32_t holder, const Taken& taken) 
   ToServerMessages messages;
   if (!taken.is_welcome) return messages;
   peer.is_welcome = true;
+  if (!origin_) origin_ = taken.origin;
   send_again(holder, taken.next, messages);
   return messages;
 }
@@ -154,7 +157,8 @@ void WorkerMachine::send_again(std::uint32_t holder, std::uint64_t next, ToServe
 
 ToServerMessages WorkerMachine::retry(std::uint32_t holder) {
   peers_[holder].is_welcome = false;
-  return {{holder, Hello{.worker = config_.worker, .generation = generation_, .begin = begin_}}};
+  return {{holder,
+           Hello{.worker = config_.worker, .generation = generation_, .begin = begin_, .origin = origin_}}};
 }
 
 std::optional<std::vector<Rows>> WorkerMachine::take_rows(std::uint64_t step, std::uint32_t number) {

@@ -39,7 +39,9 @@ class WorkerMachine {
   explicit WorkerMachine(WorkerConfig config);
 
   // All workers begin a generation at this step: pushes of it and of later steps are forgotten, pulls too.
-  ToServerMessages begin(std::uint64_t generation, std::uint64_t step);
+  // `origin`, where it is known, is the step at which the job began.
+  ToServerMessages begin(std::uint64_t generation, std::uint64_t step,
+                         std::optional<std::uint64_t> origin = {});
   // One body for each share, in order. A step is pulled before it is pushed, and pushed once. Pulls of a
   // step are told apart by a number of their owner's.
   ToServerMessages pull(std::uint64_t step, std::vector<Body> bodies, std::uint32_t number = 0) {
@@ -74,6 +76,8 @@ class WorkerMachine {
   const std::optional<Error>& failure() const { return failure_; }
 
   std::uint64_t generation() const { return generation_; }
+  // The step at which the job began, as the servers know it once they have answered.
+  std::uint64_t origin() const { return origin_.value_or(0); }
   // Pushes that are held for servers.
   std::size_t held() const;
 
@@ -110,6 +114,7 @@ class WorkerMachine {
   WorkerConfig config_;
   std::uint64_t generation_ = 0;
   std::uint64_t begin_ = 0;
+  std::optional<std::uint64_t> origin_ = {};
   std::uint64_t next_ = 0;
   std::uint64_t common_point_ = 0;
   Holders holders_;

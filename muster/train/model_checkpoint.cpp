@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "muster/train/activity_scope.h"
 #include "muster/train/job.h"
+#include "muster/train/parameter_servers.h"
 #include "muster/train/parameters.h"
 #include "muster/train/resume.h"
 #include "muster/train/run_context.h"
@@ -30,6 +32,35 @@ std::vector<std::string> shared_names(const nn::Cell& network) {
   for (const auto& [name, count] : times)
     if (count == 1) names.push_back(name);
   return names;
+}
+
+bool are_on_servers(std::span<const graph::ParameterPtr> parameters) {
+  return std::ranges::any_of(parameters, [](const auto& each) { return is_on_servers(*each); });
+}
+
+// Of what a checkpoint has, that which servers gave.
+std::vector<checkpoint::Entry> from_servers(std::span<const checkpoint::Entry> entries,
+                                            std::span<const graph::ParameterPtr> parameters) {
+  std::set<std::string> names;
+  for (const graph::ParameterPtr& parameter : parameters)
+    if (is_on_servers(*parameter))
+      names.insert({parameter->name(), parameter->name() + std::string(ids_suffix)});
+  std::vector<checkpoint::Entry> found;
+  for (const checkpoint::Entry& entry : entries)
+    if (names.contains(entry.name)) found.push_back(entry);
+  return found;
+}
+
+// A worker's own point knows nothing of it.
+checkpoint::Point with_entries(checkpoint::Point point, std::span<const checkpoint::Entry> entries) {
+  for (const checkpoint::Entry& entry : entries) {
+    const auto found = std::ranges::find(point.tensors, entry.name, &checkpoint::Entry::name);
+    if (found != point.tensors.end())
+      found->value = entry.value;
+    else
+      point.tensors.push_back(entry);
+  }
+  return point;
 }
 
 }  // namespace
@@ -96,27 +127,30 @@ Result<> ModelCheckpoint::save(CallbackContext& context) {
                                        context.step_in_epoch(), checkpoint::extension);
   saved_step_ = context.cur_step_num;
   saved_at_ = clock_.now();
+  const auto all = context.train_network->parameters();
   std::vector<checkpoint::Entry> parameters;
-  if (stages() != nullptr || !context.recovers) {
-    // Of a divided network they come from other workers: a call of all of them, which may fail.
-    MUSTER_TRY(parameters, gather_parameters(context.train_network->parameters()));
+  if (stages() != nullptr || !context.recovers || are_on_servers(all)) {
+    // Of a divided network they come from other processes: a call of all workers, which may fail.
+    MUSTER_TRY(parameters, gather_parameters(all));
   }
+  std::vector<checkpoint::Entry> served = from_servers(parameters, all);
   std::vector<std::string> in_checkpoint = shared_names(*context.train_network);
+  for (const checkpoint::Entry& entry : served) in_checkpoint.push_back(entry.name);
   if (!context.recovers) {
     if (!write(parameters, path)) return {};
-    context.request_point([this, path, in_checkpoint = std::move(in_checkpoint)](const auto& point, auto) {
-      write_state(point, in_checkpoint, path);
-    });
+    context.request_point(
+        [this, path, in_checkpoint = std::move(in_checkpoint), served = std::move(served)](
+            const auto& point, auto) { write_state(with_entries(point, served), in_checkpoint, path); });
     return {};
   }
   // The next steps change what is in the parameters' own memory.
   for (checkpoint::Entry& entry : parameters) entry.value = entry.value.clone();
   const std::lock_guard lock(mutex_);
   pending_ = path;
-  context.request_point([this, path, parameters = std::move(parameters),
+  context.request_point([this, path, parameters = std::move(parameters), served = std::move(served),
                          in_checkpoint = std::move(in_checkpoint)](const auto& point, auto of_point) {
     if (write(parameters.empty() ? of_point : std::span<const checkpoint::Entry>(parameters), path))
-      write_state(point, in_checkpoint, path);
+      write_state(with_entries(point, served), in_checkpoint, path);
   });
   return {};
 }

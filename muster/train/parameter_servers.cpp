@@ -103,24 +103,76 @@ Result<Tensor> all_rows(const graph::ParameterPtr& table) {
   return all;
 }
 
-// A lookup first, so that everything before it is done.
+// So that everything before it is done.
+Result<> finish_steps(const graph::ParameterPtr& parameter) {
+  const graph::Value value = parameter->served_rows()
+                                 ? graph::look_up(parameter, graph::Value(ids_from(0, 1)))
+                                 : graph::Value(parameter);
+  MUSTER_TRY([[maybe_unused]] const Tensor read, value.read());
+  return {};
+}
+
+std::vector<checkpoint::Entry> with_ids(const std::string& name, std::span<const std::uint64_t> ids,
+                                        std::span<const float> values, std::int64_t width) {
+  const auto count = static_cast<std::int64_t>(ids.size());
+  Tensor rows(DType::float32, {count, width}), numbers(DType::int64, {count});
+  std::ranges::copy(values, rows.data<float>());
+  std::ranges::copy(ids, numbers.data<std::int64_t>());
+  return {{name, rows}, {name + std::string(ids_suffix), numbers}};
+}
+
 Result<std::vector<checkpoint::Entry>> updated_rows(const graph::ParameterPtr& table,
                                                     const std::string& name) {
-  MUSTER_TRY([[maybe_unused]] const Tensor row, graph::look_up(table, graph::Value(ids_from(0, 1))).read());
+  MUSTER_TRY_VOID(finish_steps(table));
   MUSTER_TRY(const auto listed, process().served_parameters->list_rows(*graph::served_number(*table)));
-  const auto count = static_cast<std::int64_t>(listed.ids.size());
-  Tensor rows(DType::float32, {count, table->served_rows()->shape[1]}), ids(DType::int64, {count});
-  std::ranges::copy(listed.values, rows.data<float>());
-  std::ranges::copy(listed.ids, ids.data<std::int64_t>());
-  return std::vector<checkpoint::Entry>{{name, rows}, {name + std::string(ids_suffix), ids}};
+  return with_ids(name, listed.ids, listed.values, table->served_rows()->shape[1]);
+}
+
+// One state of an optimizer, out of whole rows.
+Result<std::vector<checkpoint::Entry>> entries_of_state(const graph::ParameterPtr& state,
+                                                        const graph::ServedState& place,
+                                                        const std::string& name) {
+  const graph::ServedParameter& of = graph::served_parameter(place.number);
+  MUSTER_TRY_VOID(finish_steps(of.parameter));
+  MUSTER_TRY(const auto listed,
+             process().served_parameters->list_rows(place.number, ServedParameters::Listed::with_states));
+  const Tensor first = state->materialize(seed());  // of a table: one row of what each begins with
+  const auto& table = of.parameter->served_rows();
+  const Shape& shape = table ? table->shape : state->shape();
+  const std::int64_t rows = shape.rank() == 0 || table ? 1 : shape[0];
+  const std::size_t width = static_cast<std::size_t>(first.elements() / rows);
+  const std::size_t whole = width * (1 + of.states.size());
+  const auto row_of = [&](std::size_t i) {
+    return std::span(listed.values).subspan(i * whole + (1 + place.index) * width, width);
+  };
+  if (table && table->takes_any_id()) {
+    std::vector<float> values;
+    for (std::size_t i = 0; i < listed.ids.size(); ++i)
+      values.insert(values.end(), row_of(i).begin(), row_of(i).end());
+    return with_ids(name, listed.ids, values, shape[1]);
+  }
+  Tensor all(DType::float32, shape);
+  if (table)
+    std::ranges::fill(std::span(all.data<float>(), static_cast<std::size_t>(all.elements())),
+                      first.data<float>()[0]);
+  else
+    all = first.clone();
+  for (std::size_t i = 0; i < listed.ids.size(); ++i)
+    std::ranges::copy(row_of(i), all.data<float>() + listed.ids[i] * width);
+  return std::vector<checkpoint::Entry>{{name, all}};
 }
 
 }  // namespace
 
-Result<std::vector<checkpoint::Entry>> entries_on_servers(const graph::ParameterPtr& table,
+bool is_on_servers(const graph::Parameter& parameter) {
+  return parameter.served_rows() || graph::served_state(parameter);
+}
+
+Result<std::vector<checkpoint::Entry>> entries_on_servers(const graph::ParameterPtr& parameter,
                                                           const std::string& name) {
-  if (table->served_rows()->takes_any_id()) return updated_rows(table, name);
-  MUSTER_TRY(const Tensor rows, all_rows(table));
+  if (const auto state = graph::served_state(*parameter)) return entries_of_state(parameter, *state, name);
+  if (parameter->served_rows()->takes_any_id()) return updated_rows(parameter, name);
+  MUSTER_TRY(const Tensor rows, all_rows(parameter));
   return std::vector<checkpoint::Entry>{{name, rows}};
 }
 
@@ -138,7 +190,8 @@ Result<> look_up_ahead(const graph::ParameterPtr& table, const Tensor& ids) {
 
 Result<> check_settable(const graph::Parameter& parameter) {
   const ServedParameters* const served = process().served_parameters;
-  const auto number = graph::served_number(parameter);
+  auto number = graph::served_number(parameter);
+  if (const auto state = graph::served_state(parameter)) number = state->number;
   if (served == nullptr || !number || !parameter.served_rows() || !served->has_table(*number)) return {};
   return fail(
       Code::not_provided,

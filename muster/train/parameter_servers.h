@@ -42,10 +42,12 @@ Result<> put_on_servers(const graph::ParameterPtr& parameter, const TableOptions
 // while it computes. A hint, which changes no number; nothing in a process that trains alone.
 Result<> look_up_ahead(const graph::ParameterPtr& table, const Tensor& ids);
 
-// What a checkpoint has of a table that is there, under this name: all rows (rows, width); of one that takes
+// Whether servers have its values: a table that is there, or what an optimizer keeps for a parameter that is.
+bool is_on_servers(const graph::Parameter& parameter);
+// What a checkpoint has of such a parameter, under this name: all rows (rows, width); of a table that takes
 // any number those rows that were updated, and in `name`.ids, int64 (rows,), their numbers, ascending.
 // Lookups, which all workers make where they recover.
-Result<std::vector<checkpoint::Entry>> entries_on_servers(const graph::ParameterPtr& table,
+Result<std::vector<checkpoint::Entry>> entries_on_servers(const graph::ParameterPtr& parameter,
                                                           const std::string& name);
 inline constexpr std::string_view ids_suffix = ".ids";
 // An error for a table of which the servers have heard: nothing sets its rows any more.

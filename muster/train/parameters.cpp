@@ -21,7 +21,7 @@ namespace muster::train {
 Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::ParameterPtr> parameters) {
   std::vector<checkpoint::Entry> entries;
   for (const graph::ParameterPtr& parameter : parameters) {
-    if (parameter->served_rows()) {
+    if (is_on_servers(*parameter)) {
       MUSTER_TRY(const auto rows, entries_on_servers(parameter, parameter->name()));
       entries.insert(entries.end(), rows.begin(), rows.end());
       continue;
@@ -83,7 +83,9 @@ Result<> check(const Differences& found) {
 bool is_optimizer_state(const checkpoint::Entry& entry, const std::set<std::string_view>& parameters) {
   const std::size_t dot = entry.name.find('.');
   if (dot == std::string::npos) return entry.value.shape().elements() == 1;
-  return parameters.contains(std::string_view(entry.name).substr(dot + 1));
+  std::string_view of = std::string_view(entry.name).substr(dot + 1);
+  if (of.ends_with(ids_suffix)) of.remove_suffix(ids_suffix.size());
+  return parameters.contains(of);
 }
 
 // Of a table that takes any number: also those of one with a vocabulary.

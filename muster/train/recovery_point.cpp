@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "muster/train/job.h"
+#include "muster/train/parameter_servers.h"
 #include "muster/train/run_context.h"
 
 namespace muster::train {
@@ -183,7 +184,10 @@ Result<> set_parameters(const Point& point, std::span<const graph::ParameterPtr>
   const std::vector<std::string> names = unique_names(parameters);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto found = values.find(names[i]);
-    if (found != values.end()) {
+    const auto ids = values.find(names[i] + std::string(ids_suffix));
+    if (found != values.end() && ids != values.end() && parameters[i]->served_rows()) {
+      MUSTER_TRY_VOID(parameters[i]->set_rows(*ids->second, *found->second));
+    } else if (found != values.end()) {
       MUSTER_TRY_VOID(parameters[i]->set(*found->second));
     } else if (parameters[i]->absence() == nullptr && stages() == nullptr) {
       return fail(Code::invalid_argument, fmt::format("it has no parameter '{}'", names[i]));
@@ -206,7 +210,8 @@ Result<> check_nothing_is_left(const Point& point, std::span<const graph::Parame
   const std::vector<std::string> names = unique_names(parameters);
   const std::set<std::string_view> known(names.begin(), names.end());
   for (const Entry& entry : point.tensors) {
-    const std::string_view name = entry.name;
+    std::string_view name = entry.name;
+    if (!known.contains(name) && name.ends_with(ids_suffix)) name.remove_suffix(ids_suffix.size());
     if (name.starts_with(output_prefix) || name.starts_with(callback_prefix) ||
         name.starts_with(metric_prefix))
       continue;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <iterator>
 #include <numeric>
 #include <string>
@@ -98,11 +99,10 @@ Result<server::TableSpec> dense_table(std::int64_t number, std::size_t servers) 
                            .rule = rule};
 }
 
-// The formula by which rows begin (where any number has one: other rows than those with values), null where
-// there is none.
+// The formula by which rows begin that have no values of their own, null where there is none. The same in a
+// worker that was started again and knows no values.
 const nn::ElementFormula* formula_of(const graph::Parameter& table) {
-  const bool is_set = table.served_rows()->values.defined() && !table.served_rows()->takes_any_id();
-  return is_set ? nullptr : table.initializer().target<nn::ElementFormula>();
+  return table.initializer().target<nn::ElementFormula>();
 }
 
 Result<server::TableSpec> embedding_table(std::int64_t number) {
@@ -134,6 +134,26 @@ bool is_table(std::int64_t number) {
   return graph::served_parameter(number).parameter->served_rows().has_value();
 }
 
+// Of a table: rows of what its optimizer keeps were loaded.
+bool has_loaded_states(std::int64_t number) {
+  return is_table(number) &&
+         std::ranges::any_of(graph::served_parameter(number).states,
+                             [](const auto& state) { return state->served_rows()->values.defined(); });
+}
+
+// Row `id` of what an optimizer keeps, as it was when the job began.
+std::span<const float> first_state(const graph::Parameter& state, const Tensor& begins, std::uint64_t id,
+                                   std::size_t width) {
+  const auto& rows = state.served_rows();
+  if (!rows) return {begins.data<float>() + id * width, width};
+  if (!rows->values.defined()) return {begins.data<float>(), width};
+  if (!rows->takes_any_id()) return {rows->values.data<float>() + id * width, width};
+  const std::span ids(rows->ids.data<std::int64_t>(), static_cast<std::size_t>(rows->ids.elements()));
+  const auto found = std::ranges::lower_bound(ids, static_cast<std::int64_t>(id));
+  if (found == ids.end() || *found != static_cast<std::int64_t>(id)) return {begins.data<float>(), width};
+  return {rows->values.data<float>() + static_cast<std::size_t>(found - ids.begin()) * width, width};
+}
+
 std::vector<net::Address> addresses_of(const std::vector<cluster::Member>& servers) {
   std::vector<net::Address> addresses;
   for (const cluster::Member& each : servers)
@@ -142,6 +162,9 @@ std::vector<net::Address> addresses_of(const std::vector<cluster::Member>& serve
 }
 
 }  // namespace
+
+ServedParameters::ServedParameters(Session& session, Options options)
+    : session_(session), options_(std::move(options)), joined_in_(session.membership().epoch()) {}
 
 Result<> ServedParameters::follow_epoch(std::uint64_t step) {
   const cluster::Roster& roster = session_.membership().roster();
@@ -177,7 +200,8 @@ Result<> ServedParameters::follow_epoch(std::uint64_t step) {
             }});
   for (std::uint32_t server = 0; server < addresses.size(); ++server)
     client_->set_address(server, addresses[server]);
-  const bool is_first = !epoch_ && roster.epoch == 1;
+  // Who is there from the start on and has made no step knows where the job begins.
+  const bool is_first = !epoch_ && joined_in_ == 1;
   epoch_ = roster.epoch;
   begun_.clear();
   ahead_.clear();
@@ -187,12 +211,10 @@ Result<> ServedParameters::follow_epoch(std::uint64_t step) {
     notes_.clear();  // of a step that is made again
   }
   next_ = step;
-  if (is_first && step > 0)
-    return fail(Code::not_provided,
-                fmt::format("the optimizer has made {} steps already (its state was loaded): parameter "
-                            "servers begin a job without state; load the network alone",
-                            step));
-  return client_->begin(roster.epoch, step);
+  if (is_first) origin_ = step;  // above 0: the optimizer's state was loaded
+  MUSTER_TRY_VOID(client_->begin(roster.epoch, step, origin_));
+  origin_ = client_->origin();
+  return {};
 }
 
 Result<> ServedParameters::add_table(std::int64_t number) {
@@ -206,8 +228,9 @@ Result<> ServedParameters::add_table(std::int64_t number) {
   spec.eviction = {.age_max = static_cast<std::uint64_t>(options.age_max),
                    .rows_max = static_cast<std::uint64_t>(options.rows_max)};
   const bool lacks_formula = is_table(number) && formula_of(parameter) == nullptr;
-  const bool has_values = lacks_formula || (is_table(number) && parameter.served_rows()->values.defined());
-  if (has_values && epoch_ == 1 && next_ > 0)
+  const bool has_values = lacks_formula || (is_table(number) && parameter.served_rows()->values.defined()) ||
+                          has_loaded_states(number);
+  if (has_values && epoch_ == 1 && next_ > origin_)
     return fail(
         Code::not_provided,
         fmt::format("table '{}', whose rows begin with values of their own, is looked up first behind "
@@ -223,6 +246,12 @@ Result<> ServedParameters::add_table(std::int64_t number) {
   MUSTER_TRY(table.number, client_->add_table(spec, static_cast<std::size_t>(options.cached_rows)));
   if (has_values) {
     table.made_values = parameter.served_rows()->values;
+    if (!table.made_values.defined() && spec.rows == 0)
+      return fail(
+          Code::invalid_argument,
+          fmt::format("what the optimizer keeps for the rows of table '{}', which takes any number, was "
+                      "loaded without them: load the table, too",
+                      spec.name));
     if (!table.made_values.defined()) table.made_values = made_whole(parameter);
     table.first_values = {table.made_values.data<float>(),
                           static_cast<std::size_t>(table.made_values.elements())};
@@ -288,7 +317,7 @@ Result<> ServedParameters::check_notes(const graph::ServedUpdate& update, const 
 // With staleness 0 the first step's pull has shown that servers are there, and none of them has applied a
 // push.
 bool ServedParameters::servers_may_not_have_begun() const {
-  return client_->applied() == 0 && parameter_servers().staleness;
+  return client_->applied() <= origin_ && parameter_servers().staleness;
 }
 
 Result<> ServedParameters::look_up_now(std::uint64_t step, const graph::ServedLookup& lookup) {
@@ -299,7 +328,14 @@ Result<> ServedParameters::look_up_now(std::uint64_t step, const graph::ServedLo
   const server::ParameterClient::Lookup asked{.table = table.number, .ids = lookup.ids, .rows = lookup.rows};
   MUSTER_TRY_VOID(client_->pull(step, std::span(&asked, 1)));
   MUSTER_TRY_VOID(ahead_.looked_up(*client_, step, table.number, lookup));
-  if (table.first_values.empty() || !servers_may_not_have_begun()) return {};
+  if (!servers_may_not_have_begun()) return {};
+  if (table.first_values.empty() && joined_in_ > 1 && origin_ > 0)
+    return fail(Code::not_provided,
+                fmt::format("this worker was started again before the first step of a training that goes on "
+                            "from a checkpoint, and does not know the rows of table '{}' that were loaded: "
+                            "start the job again",
+                            name_of(lookup.number)));
+  if (table.first_values.empty()) return {};
   const std::size_t width = lookup.rows.size() / std::max<std::size_t>(lookup.ids.size(), 1);
   for (std::size_t i = 0; i < lookup.ids.size(); ++i) {
     const auto found = std::ranges::lower_bound(table.all_ids, lookup.ids[i]);
@@ -318,23 +354,44 @@ Result<> ServedParameters::look_up(std::int64_t steps, const graph::ServedLookup
   return {};
 }
 
-Result<> ServedParameters::list_rows_now(std::int64_t number, server::ParameterClient::ListedRows& listed) {
+Result<> ServedParameters::list_rows_now(std::int64_t number, Listed what,
+                                         server::ParameterClient::ListedRows& listed) {
   MUSTER_TRY_VOID(follow_epoch(next_));
   MUSTER_TRY_VOID(add_table(number));
   const Table& table = tables_.at(number);
+  const bool with_states = what == Listed::with_states;
   if (!table.first_values.empty() && servers_may_not_have_begun()) {
-    listed = {.ids = table.all_ids, .values = {table.first_values.begin(), table.first_values.end()}};
+    listed = {.ids = table.all_ids,
+              .values = with_states
+                            ? whole_rows(number, table.first_values)
+                            : std::vector<float>(table.first_values.begin(), table.first_values.end())};
     return {};
   }
-  MUSTER_TRY(listed, client_->list_rows(next_, table.number));
+  MUSTER_TRY(listed, client_->list_rows(next_, table.number, with_states));
   return {};
 }
 
-Result<server::ParameterClient::ListedRows> ServedParameters::list_rows(std::int64_t number) {
+Result<server::ParameterClient::ListedRows> ServedParameters::list_rows(std::int64_t number, Listed what) {
   server::ParameterClient::ListedRows listed;
   MUSTER_TRY_VOID(call_together("a list of the rows on parameter servers",
-                                [&] { return list_rows_now(number, listed); }));
+                                [&] { return list_rows_now(number, what, listed); }));
   return listed;
+}
+
+std::vector<float> ServedParameters::whole_rows(std::int64_t number, std::span<const float> values) const {
+  const std::vector<std::uint64_t>& ids = tables_.at(number).all_ids;
+  const auto& states = graph::served_parameter(number).states;
+  const std::size_t width = values.size() / ids.size();
+  std::vector<Tensor> begins;
+  for (const graph::ParameterPtr& state : states) begins.push_back(state->materialize(seed()));
+  std::vector<float> whole;
+  whole.reserve(values.size() * (1 + states.size()));
+  const auto add = [&](std::span<const float> part) { whole.insert(whole.end(), part.begin(), part.end()); };
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    add(values.subspan(i * width, width));
+    for (std::size_t k = 0; k < states.size(); ++k) add(first_state(*states[k], begins[k], ids[i], width));
+  }
+  return whole;
 }
 
 // ---- Updates
@@ -344,11 +401,17 @@ Result<server::ParameterClient::ListedRows> ServedParameters::list_rows(std::int
 Result<> ServedParameters::push(std::uint64_t own_steps, std::span<const graph::ServedUpdate> updates,
                                 const NotesByNumber& notes) {
   std::vector<server::ParameterClient::Gradient> parts;
+  std::deque<std::vector<float>> made;
   const auto begin = [&](std::int64_t number, std::span<const float> values) {
     const Table& table = tables_.at(number);
-    if (begun_.insert(number).second && !values.empty())
-      parts.push_back(
-          {.table = table.number, .ids = table.all_ids, .values = values, .has_first_values = true});
+    if (!begun_.insert(number).second || values.empty()) return;
+    const bool has_states = origin_ > 0 && !graph::served_parameter(number).states.empty();
+    if (has_states) values = made.emplace_back(whole_rows(number, values));
+    parts.push_back({.table = table.number,
+                     .ids = table.all_ids,
+                     .values = values,
+                     .has_first_values = true,
+                     .has_states = has_states});
   };
   for (const auto& [number, table] : tables_)
     if (is_table(number)) begin(number, table.first_values);

@@ -33,15 +33,17 @@ class ServedParameters {
     const Clock& clock = real_clock();
     std::shared_ptr<const net::Security> security = {};  // null: plain
   };
+  enum class Listed { values, with_states };
   // The session is borrowed.
-  ServedParameters(Session& session, Options options) : session_(session), options_(std::move(options)) {}
+  ServedParameters(Session& session, Options options);
 
   Result<> update(const graph::ServedSteps& steps, std::span<const graph::ServedUpdate> updates);
   Result<> look_up(std::int64_t steps, const graph::ServedLookup& lookup);
   // Before the table's first lookup.
   void set_options(std::int64_t number, const TableOptions& options) { options_of_tables_[number] = options; }
-  // All rows of a table without vocabulary that were updated. The script has looked one up just now.
-  Result<server::ParameterClient::ListedRows> list_rows(std::int64_t number);
+  // All rows that are kept, with what the optimizer keeps for them or without; none before the first step
+  // where a formula begins them. All steps before are done.
+  Result<server::ParameterClient::ListedRows> list_rows(std::int64_t number, Listed listed = Listed::values);
   bool has_table(std::int64_t number) const { return tables_.contains(number); }
   // Hints that change no number: what the next step will look up, and this step's and the next batch of a
   // training.
@@ -72,7 +74,9 @@ class ServedParameters {
   Result<> update_now(const graph::ServedSteps& steps, std::span<const graph::ServedUpdate> updates,
                       const NotesByNumber& notes);
   Result<> look_up_now(std::uint64_t step, const graph::ServedLookup& lookup);
-  Result<> list_rows_now(std::int64_t number, server::ParameterClient::ListedRows& listed);
+  Result<> list_rows_now(std::int64_t number, Listed what, server::ParameterClient::ListedRows& listed);
+  // What the rows of all_ids begin with, and the optimizer's states of them.
+  std::vector<float> whole_rows(std::int64_t number, std::span<const float> values) const;
   Result<> follow_epoch(std::uint64_t step);
   Result<> add_table(std::int64_t number);
   Result<> push(std::uint64_t own_steps, std::span<const graph::ServedUpdate> updates,
@@ -99,6 +103,8 @@ class ServedParameters {
   std::unique_ptr<server::ParameterClient> client_;
   std::map<std::int64_t, Table> tables_;  // by number of the parameter
   std::optional<std::uint64_t> epoch_;
+  const std::uint64_t joined_in_;                           // epoch
+  std::optional<std::uint64_t> origin_;                     // the step at which the job began
   std::set<std::int64_t> begun_;                            // parameters whose values were said in this epoch
   std::uint64_t next_ = 0;                                  // step
   std::map<std::int64_t, TableOptions> options_of_tables_;  // by number of the parameter

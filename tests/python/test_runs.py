@@ -63,6 +63,7 @@ def history(folder, kind):
     lines = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
     return [line[kind] for line in lines if kind in line]
 
+
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 

@@ -25,7 +25,7 @@ using checkpoint::Entry;
 
 // Also what parameter servers have.
 void add_entries(std::vector<Entry>& entries, const std::string& name, const graph::Value& value) {
-  if (!value.is_parameter() || !value.parameter()->served_rows()) {
+  if (!value.is_parameter() || !train::is_on_servers(*value.parameter())) {
     entries.push_back({name, elements_of(value)});
     return;
   }

@@ -157,6 +157,39 @@ std::uint64_t told_kept(const Actions& actions) {
   return kept;
 }
 
+Hello hello_of_origin(std::uint64_t origin, std::uint64_t generation = 1) {
+  return {.worker = 0, .generation = generation, .begin = origin, .origin = origin};
+}
+
+TEST(ServerMachine, BeginsAtTheStepOfALoadedCheckpoint) {
+  ServerMachine server({.worker_num = 1});
+  server.receive(hello_of_origin(20));
+  EXPECT_EQ(server.next(0), 20U);
+  EXPECT_EQ(count<Apply>(server.receive(push(0, 20))), 1U);
+  EXPECT_THAT(refusal(server.receive(hello_of_origin(30, 2))), Mentions("step 30", "step 20", "checkpoint"));
+
+  ServerMachine again({.worker_num = 1});  // with its log alone
+  const std::vector<LogRecord> log{GenerationRecord{.generation = 1, .begin = 20, .origin = 20},
+                                   PushRecord{.worker = 0, .step = 20, .body = body()}};
+  ASSERT_TRUE(again.restore({.log = log}));
+  EXPECT_EQ(again.next(0), 21U);
+}
+
+// Else a server that has lost its disk would go on with rows of nobody.
+TEST(ServerMachine, BeginsWithTheFirstStepWhereNoWorkerKnowsOfAnother) {
+  ServerMachine server({.worker_num = 1});
+  server.receive(hello(0, 2, 20));
+  EXPECT_EQ(server.next(0), 0U);
+}
+
+TEST(ServerMachine, HearsLateThatTheJobBeganAtALaterStep) {
+  ServerMachine server({.worker_num = 2});
+  server.receive(hello(1, 1, 20));  // was started again
+  server.receive(hello_of_origin(20));
+  EXPECT_EQ(server.next(1), 20U);
+  EXPECT_EQ(std::get<GenerationRecord>(server.carried()[0]).origin, 20U);
+}
+
 // Of another server, of which the own disk knows nothing yet.
 TEST(ServerMachine, SaysThatFetchedPushesAreKeptOnceTheyAreOnItsDisk) {
   ServerMachine server({.worker_num = 1});

@@ -191,8 +191,25 @@ TEST(Tables, HoldRowsOf16BitsWithStatesOf32) {
 
 TEST(Tables, TakeValuesThatWorkersHaveMade) {
   Table table = table_of(embedding(4, 2));
-  ASSERT_TRUE(table.assign(Ids{1, 3}, std::vector<float>{1, 2, 3, 4}));
+  ASSERT_TRUE(table.assign({.ids = Ids{1, 3}, .values = std::vector<float>{1, 2, 3, 4}}));
   EXPECT_EQ(values_of(table, {3, 1}), (std::vector<float>{3, 4, 1, 2}));
+}
+
+TEST(Tables, TakeWholeRowsOfAnotherTableAndGoOnWithItsBits) {
+  TableSpec spec = of_any_id();
+  spec.rule = {.kind = RuleKind::adam};
+  spec.eviction = {.age_max = 50};
+  Table table = table_of(spec), again = table_of(spec);
+  for (std::uint64_t step = 0; step < 90; ++step)
+    add(table, {5, 9}, 0.5, {.learning_rate = 1, .steps = step});
+  std::vector<std::uint64_t> ids;
+  std::vector<float> rows;
+  table.list(0, table.slots(), ids, rows, true);
+  ASSERT_EQ(rows.size(), 2 * whole_width(spec));
+  ASSERT_TRUE(again.assign({.ids = ids, .values = rows, .has_states = true, .steps = 90}));
+  EXPECT_EQ(again.evict(90), 0U);
+  for (Table* each : {&table, &again}) add(*each, {9}, -2, {.learning_rate = 1, .steps = 90});
+  EXPECT_EQ(values_of(again, {5, 9}), values_of(table, {5, 9}));
 }
 
 TEST(TableSpecs, SayWhatIsWrongWithThem) {

@@ -1,0 +1,186 @@
+"""Checkpoints of trainings with parameter servers: they have what the optimizer keeps."""
+
+import os
+import re
+import shutil
+import signal
+
+import pytest
+from job import Job
+
+SCRIPT = """
+import hashlib, os
+import numpy
+import muster
+from muster import nn, ops, train
+from muster.dataset import NumpySlicesDataset
+
+servers = int(os.environ["SERVERS"])
+if servers:
+    muster.set_ps_context(enable_ps=True)
+muster.init()
+muster.set_seed(1)
+rank, workers = muster.get_rank(), muster.get_group_size()
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.has_table = os.environ["TABLE"] != "none"
+        if self.has_table:
+            rows = None if os.environ["TABLE"] == "any" else 30
+            self.table = nn.Embedding(rows, 6, where="servers")
+        self.hidden = nn.Dense(6, 8)
+        self.out = nn.Dense(8, 3)
+
+    def construct(self, ids, x):
+        if self.has_table:
+            x = x + ops.reduce_mean(self.table(ids), 1)
+        return self.out(ops.relu(self.hidden(x)))
+
+net = Net()
+if servers:
+    net.hidden.set_param_ps()
+    net.out.set_param_ps()
+random = numpy.random.default_rng(1)
+ids = random.integers(0, 30, (40, 3)).astype(numpy.int32)
+x = random.standard_normal((40, 6)).astype(numpy.float32)
+labels = random.integers(0, 3, 40).astype(numpy.int32)
+columns = ["ids", "x", "label"]
+rows = NumpySlicesDataset((ids, x, labels), columns, num_shards=workers, shard_id=rank).batch(4)
+optimizer = eval("nn." + os.environ["OPTIMIZER"])
+loss_fn = nn.CrossEntropyLoss()
+
+class WithLoss(nn.Cell):
+    def __init__(self):
+        super().__init__(auto_prefix=False)
+        self.net = net
+
+    def construct(self, ids, x, label):
+        return loss_fn(self.net(ids, x), label)
+
+class Gate(train.Callback):
+    def on_train_begin(self, run_context):
+        self.wait(0)
+
+    def on_train_step_begin(self, run_context):
+        self.wait(-run_context.original_args().cur_step_num)
+
+    def on_train_step_end(self, run_context):
+        self.wait(run_context.original_args().cur_step_num)
+
+    def wait(self, step):
+        if str(rank) == os.environ.get("WAITS") and step == int(os.environ["AT"]):
+            print("at the gate", flush=True)
+            open(os.environ["GATE"]).read()  # a pipe: until the test writes there
+
+saver = train.ModelCheckpoint("net", os.environ["FOLDER"], train.CheckpointConfig(save_checkpoint_steps=5))
+model = train.Model(WithLoss(), optimizer=optimizer)
+model.train(int(os.environ["EPOCHS"]), rows, [saver, Gate()], resume="last")
+parameters = [*net.get_parameters(), *optimizer.get_parameters()]
+muster.save_checkpoint(parameters, os.environ["FOLDER"] + f"/end_{rank}.ckpt")
+end = muster.load_checkpoint(os.environ["FOLDER"] + f"/end_{rank}.ckpt")
+for name in sorted(end):
+    print("end", name, hashlib.sha256(end[name].asnumpy().tobytes()).hexdigest()[:16], flush=True)
+"""
+
+OPTIMIZERS = [
+    "SGD(net.trainable_params(), 0.05, momentum=0.9)",
+    "Momentum(net.trainable_params(), 0.05, 0.9)",
+    "Adam(net.trainable_params(), 0.01)",
+    "Adagrad(net.trainable_params(), learning_rate=0.05)",
+    "FTRL(net.trainable_params(), learning_rate=0.05)",
+]
+
+
+def start(job, role, number, **variables):
+    roles = {"worker": "MS_WORKER", "server": "MS_PSERVER"}
+    return job.start(f"{role} {number}", MS_ROLE=roles[role], MS_NODE_ID=str(number), **variables)
+
+
+def ended(folder, epochs, servers, optimizer=OPTIMIZERS[2], table="none", meanwhile=None, **variables):
+    """Hashes of all that the network and the optimizer have, by name. `meanwhile` is called with the job."""
+    told = {"SERVERS": str(servers), "MS_SERVER_NUM": str(servers), "EPOCHS": str(epochs)}
+    told |= {"FOLDER": str(folder), "OPTIMIZER": optimizer, "TABLE": table}
+    told |= {"MS_NODE_TIMEOUT": "25", **variables}
+    job = Job(SCRIPT, 0, hosts=[[]], MS_WORKER_NUM="2", **told)
+    job.workers = [start(job, "worker", number) for number in range(2)]
+    job.servers = [start(job, "server", number) for number in range(servers)]
+    with job:
+        try:
+            if meanwhile:
+                meanwhile(job)
+            outputs = [worker.output() for worker in job.workers]
+            statuses = [process.wait() for process in [*job.everybody(), *job.servers]]
+        finally:
+            for server in job.servers:
+                server.end()
+    assert set(statuses) == {0}, "\n".join(outputs)
+    ends = [dict(re.findall(r"^end (\S+) (\w+)$", output, re.MULTILINE)) for output in outputs]
+    assert ends[0] == ends[1]
+    return ends[0]
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_training_goes_on_with_what_the_optimizer_had_on_other_servers(tmp_path, optimizer):
+    expected = ended(tmp_path / "unbroken", 4, 2, optimizer)
+    ended(tmp_path / "broken", 2, 2, optimizer)
+    assert ended(tmp_path / "broken", 4, 3, optimizer) == expected
+    assert any("." in name.replace(".weight", "").replace(".bias", "") for name in expected)
+
+
+def test_a_checkpoint_goes_from_servers_to_workers_alone_and_back(tmp_path):
+    for optimizer in OPTIMIZERS[:3]:
+        folder = tmp_path / optimizer[:4]
+        expected = ended(folder / "alone", 6, 0, optimizer)
+        for epochs, servers in ((2, 2), (4, 0), (6, 1)):
+            end = ended(folder / "mixed", epochs, servers, optimizer)
+        assert end == expected
+
+
+@pytest.mark.parametrize("table", ["vocabulary", "any"])
+def test_so_does_a_training_with_a_table(tmp_path, table):
+    expected = ended(tmp_path / "unbroken", 4, 2, table=table)
+    ended(tmp_path / "broken", 2, 2, table=table)
+    assert ended(tmp_path / "broken", 4, 3, table=table) == expected
+    assert any(name.startswith("moment1.") and "table" in name for name in expected)
+
+
+def broken_once(folder, role, table, at, waits=0):
+    """The end of a training that goes on from a checkpoint; a process dies while worker `waits` waits behind
+    step `at` (-n: before step n)."""
+    gate = folder / "gate"
+    os.mkfifo(gate)
+
+    def kill_and_start_again(job):
+        job.workers[waits].wait_for_line("at the gate")
+        processes = job.servers if role == "server" else job.workers
+        processes[1].signal(signal.SIGKILL)
+        assert processes[1].wait() == -signal.SIGKILL
+        processes[1] = start(job, role, 1, WAITS="")
+        if waits == 0:
+            gate.write_text("go on")
+
+    variables = {"MS_ENABLE_RECOVERY": "1", "MS_RECOVERY_PATH": str(folder / "points")}
+    ended(folder / "broken", 2, 2, table=table, **variables)
+    shutil.rmtree(folder / "points")  # another job: it has the checkpoint alone
+    variables |= {"GATE": str(gate), "AT": str(at), "WAITS": str(waits)}
+    return ended(folder / "broken", 4, 3, table=table, meanwhile=kill_and_start_again, **variables)
+
+
+@pytest.mark.parametrize("table", ["none", "vocabulary", "any"])
+@pytest.mark.parametrize("role", ["server", "worker"])
+def test_a_process_may_die_in_a_training_that_goes_on(tmp_path, role, table):
+    expected = ended(tmp_path / "unbroken", 4, 2, table=table)
+    assert broken_once(tmp_path, role, table, at=13) == expected
+
+
+@pytest.mark.parametrize(("role", "table"), [("server", "any"), ("worker", "none"), ("worker", "any")])
+def test_it_may_die_before_the_first_step(tmp_path, role, table):
+    expected = ended(tmp_path / "unbroken", 4, 2, table=table)
+    assert broken_once(tmp_path, role, table, at=0) == expected
+
+
+def test_a_worker_that_does_not_know_a_tables_loaded_rows_says_so(tmp_path):
+    with pytest.raises(AssertionError, match="does not know the rows of table 'table"):
+        broken_once(tmp_path, "worker", "vocabulary", at=-11, waits=1)
