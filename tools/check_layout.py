@@ -51,9 +51,13 @@ SHOWN_MAX = {
 PUBLIC_FOR = {
     "muster/checkpoint/conversion.h": {"python", "apps"},
     "muster/checkpoint/mesh_layout.h": {"launch", "train"},
+    "muster/launch/call_times.h": {"apps"},
     "muster/launch/settings/mesh_file.h": {"apps"},
+    "muster/base/call_times.h": {"graph", "launch", "train"},
     "muster/base/protobuf.h": {"checkpoint", "telemetry", "train"},
     "muster/base/state_clock.h": {"collective", "graph", "server", "train"},
+    "muster/graph/cost/graph_observer.h": {"train"},
+    "muster/graph/cost/prediction.h": {"train"},
     "muster/graph/host_function.h": {"python"},
     "muster/graph/onnx/onnx.h": {"train"},
     "muster/graph/plan.h": {"nn", "train", "benchmarks"},

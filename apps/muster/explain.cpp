@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "muster/launch/call_times.h"
 
 namespace muster::app {
 namespace {
@@ -17,9 +19,19 @@ namespace {
 struct ExplainFlags {
   bool trace = false;
   std::string svg;
-  std::uint32_t workers = 1;
+  std::uint32_t workers = 0;  // 0: not given
+  bool measure = false;
   std::vector<std::string> command;
 };
+
+// The script predicts the time of its step with the table of call times; without one it says why.
+void prepare_predictions(const ExplainFlags& flags) {
+  if (flags.workers == 0) return;
+  Result<std::string> path = std::string();
+  if (flags.workers > 1) path = launch::prepare_call_times(real_environment(), flags.workers, flags.measure);
+  if (!path) fmt::print(stderr, "muster explain: calls are not timed: {}\n", path.error().message);
+  ::setenv("MUSTER_CALL_TIMES", path.value_or("").c_str(), 1);
+}
 
 // This process becomes the script; only an error returns.
 int explain(ExplainFlags flags, const CLI::App& command, const std::string& program) {
@@ -34,7 +46,10 @@ int explain(ExplainFlags flags, const CLI::App& command, const std::string& prog
   if (!flags.svg.empty()) ::setenv("MUSTER_EXPLAIN_SVG", flags.svg.c_str(), 1);
   if (flags.trace && flags.workers > 1)
     return refuse("explain", "--parallel shows plans, and --trace shows none: choose one of them");
-  ::setenv("MUSTER_EXPLAIN_WORKERS", std::to_string(flags.workers).c_str(), 1);
+  if (flags.measure && flags.workers < 2)
+    return refuse("explain", "--measure is about the calls between workers: --parallel says how many");
+  ::setenv("MUSTER_EXPLAIN_WORKERS", std::to_string(std::max(1u, flags.workers)).c_str(), 1);
+  prepare_predictions(flags);
   ::setenv("MUSTER_EXPLAIN", flags.trace ? "trace" : "plan", 1);
   std::vector<char*> arguments;
   for (std::string& word : flags.command) arguments.push_back(word.data());
@@ -66,8 +81,10 @@ void add_explain(CLI::App& app, Invocation& invocation) {
       ->add_option(
           "--parallel", flags->workers,
           "Show the plan of the first of so many workers, as a mesh, Zero or data parallel divide it: how "
-          "each op is cut, what is sent, what a worker holds")
+          "each op is cut, what is sent, what a worker holds, and how long it will take here, measured")
       ->check(CLI::Range(1u, 65536u));
+  command->add_flag("--measure", flags->measure,
+                    "With --parallel: measure the calls between workers anew, which is else done once");
   command->prefix_command();
   command->callback([command, flags, &invocation] {
     flags->command = command->remaining();

@@ -210,6 +210,17 @@ constexpr auto table = std::to_array<Variable>({
      .min = 1,
      .max = 65536,
      .documentation = "Set by `muster explain --parallel`: of how many workers the script shows the first."},
+    {.name = "MUSTER_EXPLAIN_COSTS",
+     .type = Type::choice,
+     .default_value = "0",
+     .choices = "0 | 1",
+     .documentation = "1: rank 0 predicts its step, and behind ten steps prints what each group of ops was "
+                      "predicted to take, and took."},
+    {.name = "MUSTER_CALL_TIMES",
+     .default_note = "none",
+     .note = "a file",
+     .documentation = "Set by `muster explain --parallel`: how long collective calls take on this machine; "
+                      "with it the time of the step is predicted."},
     {.name = "MUSTER_MAX_RESTARTS",
      .type = Type::integer,
      .default_value = "0",

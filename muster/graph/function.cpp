@@ -60,6 +60,7 @@ std::vector<std::size_t> losses_among(const Graph& graph) {
 }  // namespace
 
 void observe_functions(FunctionObserver* observer) { process_state().observer = observer; }
+void observe_graphs(GraphObserver* observer) { process_state().graph_observer = observer; }
 
 struct Function::Entry {
   std::vector<TensorType> types;
@@ -171,9 +172,13 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
   entry->losses = losses_among(graph);
   entry->updates = std::ranges::any_of(
       graph.nodes, [](const Node& node) { return node.op->sharing == Sharing::in_place; });
-  MUSTER_TRY(entry->plan, Plan::compile(graph, {.threads = context.threads,
-                                                .stage_index = entry->stage_index,
-                                                .input_homes = entry->homes}));
+  const PlanOptions options{
+      .threads = context.threads, .stage_index = entry->stage_index, .input_homes = entry->homes};
+  if (GraphObserver* const observer = process_state().graph_observer) {
+    MUSTER_TRY(const bool traces_again, observer->compiling(graph, inputs, options));
+    if (traces_again) return this->trace(inputs, extra, context);
+  }
+  MUSTER_TRY(entry->plan, Plan::compile(graph, options));
 
   record.nodes = graph.nodes.size();
   record.duration = real_clock().now() - begin;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "muster/graph/cost/graph_observer.h"
 #include "muster/graph/function.h"
 #include "muster/graph/host_function.h"
 #include "muster/graph/run.h"
@@ -57,6 +58,7 @@ inline ThreadState& thread_state() {
 struct ProcessState {
   ContextProvider context_provider = nullptr;
   FunctionObserver* observer = nullptr;
+  GraphObserver* graph_observer = nullptr;
   bool is_eager = false;
   bool falls_back = false;
   bool runs_untraceable = false;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "muster/train/front_end.h"
+#include "muster/train/predictions.h"
 #include "muster/train/process.h"
 
 namespace muster::train {
@@ -38,19 +39,30 @@ std::string write_picture(std::span<const Explanation> explanations, const std::
                  : fmt::format("\nNo picture was written: {}\n", written.error().message);
 }
 
-void print_all(std::span<const Explanation> explanations) {
-  std::string text;
-  for (const Explanation& explanation : explanations) text += fmt::format("\n{}", to_string(explanation));
-  if (const auto path = real_environment().get("MUSTER_EXPLAIN_SVG"))
-    text += write_picture(explanations, *path);
-  print(text);
-}
-
 }  // namespace
 
-class Explainer final : public graph::FunctionObserver {
+class Explainer final : public graph::FunctionObserver, public graph::GraphObserver {
  public:
   explicit Explainer(ExplainMode mode) : mode_(mode) {}
+
+  Result<bool> compiling(graph::Graph& graph, std::span<const Tensor> inputs,
+                         const graph::PlanOptions& options) override {
+    if (mode_ == ExplainMode::plan)
+      noted_.push_back({.graph = graph, .inputs = {inputs.begin(), inputs.end()}, .options = options});
+    return false;
+  }
+
+  // Of each of these the graph that was traced last under its name.
+  std::vector<const NotedGraph*> graphs_of(std::span<const Explanation> explanations) const {
+    std::vector<const NotedGraph*> found;
+    for (const Explanation& explanation : explanations) {
+      const auto last = std::find_if(noted_.rbegin(), noted_.rend(), [&](const NotedGraph& noted) {
+        return noted.graph.name == explanation.name;
+      });
+      if (last != noted_.rend()) found.push_back(&*last);
+    }
+    return found;
+  }
 
   void traced(const graph::Function& function, const graph::TraceRecord& trace) override {
     if (mode_ == ExplainMode::trace)
@@ -66,19 +78,37 @@ class Explainer final : public graph::FunctionObserver {
   }
 
   // The script has come to its end.
-  void conclude() const {
-    if (mode_ != ExplainMode::plan) return;
-    if (seen_.empty())
-      print(
-          "\nThe script made no plan: it called no cell and no traced function, or it runs in eager mode.\n");
-    else
-      print_all(seen_);
-  }
+  void conclude() const;
 
  private:
   ExplainMode mode_;
+  std::vector<NotedGraph> noted_;
   std::vector<Explanation> seen_;  // in the order of their first run
 };
+
+namespace {
+
+// Whether times are asked for: `muster explain --parallel`.
+bool predicts() { return real_environment().get("MUSTER_CALL_TIMES").has_value(); }
+
+void print_all(std::span<const Explanation> explanations) {
+  std::string text;
+  for (const Explanation& explanation : explanations) text += fmt::format("\n{}", to_string(explanation));
+  if (predicts()) text += predictions_text(process().explainer->graphs_of(explanations), explained_workers());
+  if (const auto path = real_environment().get("MUSTER_EXPLAIN_SVG"))
+    text += write_picture(explanations, *path);
+  print(text);
+}
+
+}  // namespace
+
+void Explainer::conclude() const {
+  if (mode_ != ExplainMode::plan) return;
+  if (seen_.empty())
+    print("\nThe script made no plan: it called no cell and no traced function, or it runs in eager mode.\n");
+  else
+    print_all(seen_);
+}
 
 namespace {
 
@@ -96,6 +126,7 @@ ExplainMode begin() {
   if (mode == ExplainMode::off) return mode;
   process().explainer = new Explainer(mode);
   graph::observe_functions(process().explainer);
+  graph::observe_graphs(process().explainer);
   std::atexit([] { process().explainer->conclude(); });
   return mode;
 }

@@ -1,7 +1,6 @@
 #include "muster/train/job.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,9 +8,11 @@
 
 #include "muster/graph/random_streams.h"
 #include "muster/train/call_context.h"
+#include "muster/train/cost_watch.h"
 #include "muster/train/explain.h"
 #include "muster/train/found_jobs.h"
 #include "muster/train/pipeline_layout.h"
+#include "muster/train/predictions.h"
 #include "muster/train/process.h"
 #include "muster/train/ps_context.h"
 #include "muster/train/run_context.h"
@@ -22,19 +23,12 @@
 namespace muster::train {
 namespace {
 
-int allowed_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
-  return std::max(1, CPU_COUNT(&cores));
-}
-
 int choose_threads() {
   if (const auto chosen = real_environment().get("OMP_NUM_THREADS"))
     if (const int count = std::atoi(chosen->c_str()); count > 0) return count;
   Session* const session = Session::current();
-  const int workers = session == nullptr ? 1 : static_cast<int>(session->membership().local_size());
-  return std::max(1, allowed_cores() / workers);
+  const std::uint32_t workers = session == nullptr ? explained_workers() : session->membership().local_size();
+  return std::max(1, allowed_cores() / static_cast<int>(workers));
 }
 
 std::optional<Failure> serve(const cluster::Settings& settings, const InitOptions& options) {
@@ -91,6 +85,7 @@ Result<Role, Failure> init(const Environment& environment, const InitOptions& op
   if (cluster::is_alone(environment)) {
     const Result<> alone = init_alone(environment);
     if (!alone) return tl::unexpected(cluster::failure_from(alone.error()));
+    watch_costs();
     return Role::worker;
   }
   auto settings = cluster::read_settings(environment);
@@ -103,6 +98,7 @@ Result<Role, Failure> init(const Environment& environment, const InitOptions& op
   if (failure) return tl::unexpected(*std::move(failure));
   process().choices.threads = 0;  // anew: now it is known how many workers share the cores
   process().role = settings->role;
+  if (process().role == Role::worker) watch_costs();
   return process().role;
 }
 

@@ -29,6 +29,7 @@ class NamedGroups;
 class ProfileRecorder;
 class ServedParameters;
 class Session;
+class StepPlanner;
 struct JobCommunicators;
 
 // What the script has chosen, before init() or between steps. Main thread.
@@ -141,8 +142,10 @@ struct Process {
   LayoutQuestions layout;
   UpdateWatch updates;
   NumberWatch numbers;
-  Explainer* explainer = nullptr;  // in a process that `muster explain` has started
-  std::string metrics_file;        // MUSTER_METRICS_FILE, or empty
+  Explainer* explainer = nullptr;                        // in a process that `muster explain` has started
+  std::atomic<graph::RunObserver*> cost_watch{nullptr};  // cost_watch.h; it stays when it has told
+  StepPlanner* planner = nullptr;                        // of parallel.plan(): step_planner.h
+  std::string metrics_file;                              // MUSTER_METRICS_FILE, or empty
   std::set<std::string> warnings_given;
 };
 

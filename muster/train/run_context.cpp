@@ -176,6 +176,17 @@ Communicator* stages_of(const PipelineLayout& now) {
 
 }  // namespace
 
+namespace {
+
+// Whom runs tell of their steps; null: no times are taken.
+graph::RunObserver* observer() {
+  if (graph::RunObserver* const recorder = process().profile.active.load(std::memory_order_relaxed))
+    return recorder;
+  return process().cost_watch.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
 Communicator* stages() { return stages_of(pipeline_layout().value_or(PipelineLayout{})); }
 
 // Every run asks, each op of eager mode too.
@@ -187,7 +198,7 @@ Result<graph::RunContext> tracing_context() {
                          .group = &find_named_group,
                          .stages = stages_of(now),
                          .threads = threads(),
-                         .observer = process().profile.active.load(std::memory_order_relaxed),
+                         .observer = observer(),
                          .interrupted = &look_for_interruption};
   if (session == nullptr || context().shares_batch) return made;
   // The samples of a batch are dealt out in turn, as data::row_order does. The workers of a replica have them

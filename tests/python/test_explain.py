@@ -6,7 +6,7 @@ import subprocess
 import numpy
 import pytest
 from digits import write_digits
-from job import clean_environment
+from job import Job, clean_environment, run_alone
 from places import BUILD, SEARCH_PATH
 
 import muster
@@ -47,6 +47,7 @@ def explain(folder, script, *flags):
     (folder / "script.py").write_text(script)
     environment = clean_environment()
     environment["PATH"] = SEARCH_PATH
+    environment["XDG_CACHE_HOME"] = str(folder / "cache")
     command = [BUILD / "apps/muster/muster", "explain", *flags, "script.py", "--own", "3"]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
@@ -162,3 +163,128 @@ def test_the_first_of_several_workers_is_shown_without_the_others(tmp_path):
     alone = explain(tmp_path, HEAD + MESH)
     assert "mesh" not in alone
     assert f"training: updates {(weight + others) / 1024:.1f} KiB of parameters" in alone
+
+
+TIME = r"[\d.]+ (?:us|ms|s)"
+
+
+def in_ms(text):
+    number, unit = text.split()
+    return float(number) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]
+
+
+def predicted(text):
+    """The sum, and (time, bytes or '', steps) by the name of a group, of the first prediction."""
+    head = re.search(
+        rf"predicted step of each of (\d+) workers?: ({TIME}) \(computing {TIME}, calls {TIME}", text
+    )
+    assert head, text
+    rows = re.findall(
+        rf"^ +({TIME}|not timed) +(?:([\d.]+) %)? +((?:[\d.]+ [KMG]?i?B)?) +(\d+)  (\S.*)$",
+        text[head.start() :],
+        re.MULTILINE,
+    )
+    return in_ms(head[2]), {
+        name: (time, share, sends, int(steps)) for time, share, sends, steps, name in rows
+    }
+
+
+def test_the_time_of_the_step_is_predicted_by_group_of_ops(tmp_path):
+    text = explain(tmp_path, HEAD + MESH, "--parallel", "4")
+    total, groups = predicted(text)
+    plan = re.findall(r"^ +\d+  (\w+) ", text[: text.index("parameters:")], re.MULTILINE)
+    names = {name.split(" of ")[0] for name in groups}
+    assert names == set(plan)
+    assert sum(steps for *_, steps in groups.values()) == len(plan)
+    assert all(time != "not timed" for time, *_ in groups.values()), groups
+    assert sum(in_ms(time) for time, *_ in groups.values()) == pytest.approx(total, rel=0.05, abs=0.01)
+    assert sum(float(share) for _, share, *_ in groups.values()) == pytest.approx(100, abs=2)
+    sends = {name: sent for name, (_, _, sent, _) in groups.items() if sent}
+    assert "all_reduce of 2 workers" in sends and all(" of " in name for name in sends)
+    assert "calls: measured between 4 workers of this machine just now" in text
+
+
+def test_calls_are_measured_once_and_anew_where_that_is_asked_for(tmp_path):
+    explain(tmp_path, HEAD + MESH, "--parallel", "4")
+    (table,) = (tmp_path / "cache/muster").iterdir()
+    first = table.read_text()
+    old = re.sub(r"^workers 4 \d+$", "workers 4 1000", first, flags=re.MULTILINE)
+    table.write_text(old)
+    text = explain(tmp_path, HEAD + MESH, "--parallel", "4")
+    assert re.search(r"calls: measured between 4 workers of this machine \d+ days ago", text)
+    assert table.read_text() == old
+    explain(tmp_path, HEAD + MESH, "--parallel", "4", "--measure")
+    assert table.read_text() != old
+
+
+def test_one_worker_is_predicted_without_calls(tmp_path):
+    text = explain(tmp_path, HEAD + MESH, "--parallel", "1")
+    _, groups = predicted(text)
+    assert "matmul" in " ".join(groups) or "dense" in groups
+    assert "calls: measured" not in text
+    assert "predicted" not in explain(tmp_path, HEAD + MESH)
+
+
+def test_a_network_with_convolutions_over_three_workers_is_predicted(tmp_path):
+    script = """
+muster.parallel.mesh(data=3)
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.pool, self.flatten = nn.Conv2d(1, 4, 3), nn.MaxPool2d(2, 2), nn.Flatten()
+        self.fc = nn.Dense(4 * 14 * 14, 10)
+    def construct(self, x):
+        x = muster.parallel.shard(x, ("data", None, None, None))
+        return self.fc(self.flatten(self.pool(self.conv(x))))
+net = Net()
+rows = [(numpy.ones((1, 28, 28), numpy.float32), numpy.int32(0)) for _ in range(6)]
+data = dataset.GeneratorDataset(rows, ["x", "y"], shuffle=False).batch(6)
+train.Model(net, loss_fn, nn.Momentum(net.trainable_params(), 0.1, 0.9)).train(1, data)
+"""
+    _, groups = predicted(explain(tmp_path, HEAD + script, "--parallel", "3"))
+    assert any(name.startswith("conv2d") for name in groups), groups
+    assert "all_reduce of 3 workers" in groups
+
+
+WATCHED = """
+muster.set_seed(1)
+if muster.get_group_size() > 1:
+    muster.parallel.mesh(data=1, model=2)
+    muster.parallel.shard(net[1].weight, (None, "model"))
+rows = [(numpy.full((28, 28), at % 7, numpy.float32), numpy.int32(at % 10)) for at in range(8 * 14)]
+data = dataset.GeneratorDataset(rows, ["x", "y"], shuffle=False).batch(8)
+train.Model(net, loss_fn, nn.Adam(net.trainable_params(), 0.1)).train(1, data, train.LossMonitor())
+"""
+
+
+def watched(text):
+    """(predicted, measured) by op of the table of MUSTER_EXPLAIN_COSTS, and behind which step it came."""
+    before, table = text.split("predicted beside measured: a step of rank 0 of ")
+    rows = re.findall(rf"^ +({TIME}|-) +({TIME}|-) +(?:[\d.]+)? +(\S.*)$", table, re.MULTILINE)
+    return {what: (first, second) for first, second, what in rows}, before.count("loss is")
+
+
+def test_predicted_and_measured_stand_side_by_side_behind_ten_steps(tmp_path):
+    environment = {"MUSTER_EXPLAIN_COSTS": "1", "XDG_CACHE_HOME": str(tmp_path)}
+    with Job(HEAD + WATCHED, 2, **environment) as job:
+        assert [worker.wait() for worker in job.workers] == [0, 0]
+        texts = [worker.output() for worker in job.workers]
+    rows, losses = watched(texts[0])
+    assert losses == 11  # two steps are not counted, then ten; the callback of the last comes later
+    assert all("-" not in rows[what] for what in ("adam", "the whole step")), rows
+    assert rows["all_reduce"][0] == "-" and rows["all_reduce"][1] != "-"
+    assert "calls: not timed: muster explain --parallel 2 SCRIPT measures them" in texts[0]
+    assert rows["between the ops: data, Python, callbacks"][0] == "-"
+    whole, ops = in_ms(rows["the whole step"][1]), rows.keys() - {"the whole step"}
+    assert sum(in_ms(rows[op][1]) for op in ops if rows[op][1] != "-") == pytest.approx(whole, rel=0.02)
+    assert "predicted beside" not in texts[1]
+
+
+def test_numbers_are_the_same_where_costs_are_watched(tmp_path):
+    losses = []
+    for costs in ("0", "1"):
+        code, text, _ = run_alone(HEAD + WATCHED, MUSTER_EXPLAIN_COSTS=costs, XDG_CACHE_HOME=str(tmp_path))
+        assert code == 0, text
+        assert ("predicted beside" in text) == (costs == "1")
+        losses.append(re.findall(r"loss is (\S+)", text))
+    assert losses[0] == losses[1] and len(losses[0]) == 14

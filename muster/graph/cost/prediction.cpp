@@ -1,0 +1,205 @@
+#include "muster/graph/cost/prediction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "muster/graph/amounts.h"
+#include "muster/graph/cost/step_times.h"
+#include "muster/graph/execution/explain.h"
+
+namespace muster::graph {
+namespace {
+
+std::uint32_t ranks_of(const Node& node, std::uint32_t workers) {
+  const std::int64_t ranks = node.attributes.get("ranks", std::int64_t{0});
+  return ranks == 0 ? workers : static_cast<std::uint32_t>(ranks);
+}
+
+std::size_t bytes_of(const CompiledPlan& plan, const Node& node) {
+  std::size_t sum = 0;
+  for (const ValueId id : node.inputs) sum += plan.graph.values[id].size_bytes();
+  return sum;
+}
+
+// What it takes, and what each worker sends.
+struct CallCost {
+  std::optional<double> seconds;
+  std::size_t sent_bytes = 0;
+};
+
+CallCost cost_of_call(const CompiledPlan& plan, const Node& node, const PredictionOptions& settings) {
+  const std::uint32_t ranks = ranks_of(node, settings.workers);
+  if (ranks < 2) return {.seconds = 0.0};
+  const std::size_t bytes = bytes_of(plan, node);
+  CallCost made;
+  made.sent_bytes =
+      CallsOfKind{.op = node.op->name, .ranks = static_cast<std::int64_t>(ranks), .calls = 1, .bytes = bytes}
+          .sent_bytes();
+  const auto kind = call_kind_from(node.op->name);
+  if (settings.calls == nullptr || !kind) return made;
+  if (const auto time = settings.calls->time_of(*kind, ranks, bytes))
+    made.seconds = std::chrono::duration<double>(*time).count();
+  return made;
+}
+
+// How much of the calls goes on while something is computed, where a core is free for them: calls run one
+// after the other on a thread of their own, and steps wait as the plan says.
+double hidden_time(const CompiledPlan& plan, const std::vector<double>& seconds) {
+  double now = 0, calls_end = 0, waited = 0, all_calls = 0;
+  std::vector<double> ends;
+  const auto wait_for = [&](std::size_t count) {
+    if (count == 0 || count > ends.size()) return;
+    const double end = ends[count - 1];
+    waited += std::max(0.0, end - now);
+    now = std::max(now, end);
+  };
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    wait_for(plan.steps[i].wait_count);
+    if (!plan.steps[i].is_collective()) {
+      now += seconds[i];
+      continue;
+    }
+    all_calls += seconds[i];
+    calls_end = std::max(now, calls_end) + seconds[i];
+    ends.push_back(calls_end);
+  }
+  wait_for(ends.size());
+  return all_calls - waited;
+}
+
+class Predicting {
+ public:
+  Predicting(const TimedPlan& timed, const PredictionOptions& settings, Prediction& made)
+      : timed_(timed), settings_(settings), made_(made) {}
+
+  void run() {
+    const CompiledPlan& plan = timed_.plan;
+    std::vector<double> seconds;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) seconds.push_back(add(i));
+    if (plan.has_overlap && settings_.cores > static_cast<int>(settings_.workers) * plan.threads)
+      made_.hidden_s = hidden_time(plan, seconds);
+    for (auto& [name, group] : groups_) {
+      made_.sent_bytes += group.sent_bytes;
+      (group.is_call ? made_.calls_s : made_.computing_s) += group.seconds;
+      made_.groups.push_back(std::move(group));
+    }
+    std::ranges::stable_sort(made_.groups, std::greater{}, &OpGroup::seconds);
+  }
+
+ private:
+  double add(std::size_t index) {
+    const PlannedStep& step = timed_.plan.steps[index];
+    const Node& node = timed_.plan.graph.nodes[step.node];
+    OpGroup& group = groups_[group_name(node, settings_.workers)];
+    group.name = group_name(node, settings_.workers);
+    ++group.steps;
+    std::optional<double> seconds = timed_.seconds[index];
+    if (seconds) *seconds *= made_.sharing();
+    if (node.op->collective) {
+      group.is_call = true;
+      const CallCost cost = cost_of_call(timed_.plan, node, settings_);
+      group.sent_bytes += cost.sent_bytes;
+      seconds = cost.seconds;
+    }
+    if (!seconds) ++group.not_timed;
+    group.seconds += seconds.value_or(0);
+    return seconds.value_or(0);
+  }
+
+  const TimedPlan& timed_;
+  const PredictionOptions& settings_;
+  Prediction& made_;
+  std::map<std::string, OpGroup> groups_;
+};
+
+std::string groups_text(const Prediction& prediction) {
+  std::string text =
+      fmt::format("{:>10}  {:>6}  {:>10}  {:>5}  {}\n", "time", "share", "sends", "steps", "what");
+  const double all = std::max(1e-12, prediction.computing_s + prediction.calls_s);
+  for (const OpGroup& group : prediction.groups) {
+    const bool is_timed = group.not_timed < group.steps;
+    text +=
+        fmt::format("{:>10}  {:>6}  {:>10}  {:>5}  {}\n", is_timed ? time_text(group.seconds) : "not timed",
+                    is_timed ? fmt::format("{:.1f} %", 100 * group.seconds / all) : "",
+                    group.is_call ? bytes_text(group.sent_bytes) : "", group.steps, group.name);
+  }
+  return text;
+}
+
+}  // namespace
+
+double Prediction::sharing() const {
+  return std::max(1.0, static_cast<double>(workers) * threads / std::max(1, cores));
+}
+
+std::string time_text(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
+  return fmt::format("{:.1f} us", seconds * 1e6);
+}
+
+std::string group_name(const Node& node, std::uint32_t workers) {
+  if (!node.op->collective) return std::string(node.op->name);
+  return fmt::format("{} of {}", node.op->name, counted(ranks_of(node, workers), "worker"));
+}
+
+std::shared_ptr<KnownTimes> make_known_times() { return std::make_shared<KnownTimes>(); }
+
+Result<Prediction> predict(const Graph& graph, const PlanOptions& options, std::span<const Tensor> inputs,
+                           const PredictionOptions& settings) {
+  Prediction made{.workers = settings.workers, .cores = settings.cores, .threads = options.threads};
+  const auto at_once = static_cast<std::size_t>(std::max(1, settings.cores / std::max(1, options.threads)));
+  made.copies = std::min<std::size_t>(settings.workers, at_once);
+  MUSTER_TRY(const TimedPlan timed,
+             time_steps(graph, options, inputs, {.copies = made.copies, .known = settings.known}));
+  made.runs = timed.runs;
+  made.peak_bytes = explain(timed.plan).peak_bytes();
+  Predicting(timed, settings, made).run();
+  return made;
+}
+
+Prediction joined(const Prediction& first, const Prediction& second) {
+  Prediction made = first;
+  for (const OpGroup& group : second.groups) {
+    const auto found = std::ranges::find(made.groups, group.name, &OpGroup::name);
+    if (found == made.groups.end()) {
+      made.groups.push_back(group);
+      continue;
+    }
+    found->steps += group.steps;
+    found->not_timed += group.not_timed;
+    found->seconds += group.seconds;
+    found->sent_bytes += group.sent_bytes;
+  }
+  std::ranges::stable_sort(made.groups, std::greater{}, &OpGroup::seconds);
+  made.computing_s += second.computing_s;
+  made.calls_s += second.calls_s;
+  made.hidden_s += second.hidden_s;
+  made.sent_bytes += second.sent_bytes;
+  made.peak_bytes = std::max(first.peak_bytes, second.peak_bytes);
+  made.runs = std::max(first.runs, second.runs);
+  return made;
+}
+
+std::string to_string(const Prediction& prediction) {
+  std::string text = fmt::format(
+      "predicted step of each of {}: {} (computing {}, calls {}{}), sends {}, holds {} at the peak\n",
+      counted(prediction.workers, "worker"), time_text(prediction.step_s()),
+      time_text(prediction.computing_s), time_text(prediction.calls_s),
+      prediction.hidden_s > 0 ? fmt::format(", of which {} beside computing", time_text(prediction.hidden_s))
+                              : "",
+      bytes_text(prediction.sent_bytes), bytes_text(prediction.peak_bytes));
+  text += groups_text(prediction);
+  text += fmt::format("kernels: timed now, in {} of this plan, {} at once", counted(prediction.runs, "run"),
+                      prediction.copies);
+  if (prediction.sharing() > 1)
+    text += fmt::format("; {} workers with {} share {}: times {:.3g} as long", prediction.workers,
+                        counted(static_cast<std::size_t>(prediction.threads), "thread"),
+                        counted(static_cast<std::size_t>(prediction.cores), "core"), prediction.sharing());
+  return text + "\nnot predicted: reading data, Python between the steps, waiting for slower workers\n";
+}
+
+}  // namespace muster::graph

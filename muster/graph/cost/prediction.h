@@ -1,0 +1,72 @@
+// Prediction: how long a step will take each of some workers of this machine, what it sends and holds, told
+// before it runs. Public for train.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/call_times.h"
+#include "muster/graph/plan.h"
+
+namespace muster::graph {
+
+class KnownTimes;
+
+// Steps of one op, or calls of one kind among as many workers.
+struct OpGroup {
+  std::string name;  // "matmul", "all_reduce of 4 workers"
+  bool is_call = false;
+  std::size_t steps = 0;
+  std::size_t not_timed = 0;   // of these: they count with no time
+  double seconds = 0;          // of all of them together
+  std::size_t sent_bytes = 0;  // by a worker
+};
+
+struct Prediction {
+  std::uint32_t workers = 1;
+  int cores = 1;
+  std::vector<OpGroup> groups = {};  // the slowest first
+  double computing_s = 0;            // the sums over groups
+  double calls_s = 0;
+  double hidden_s = 0;  // of the calls: what goes on while something is computed
+  std::size_t sent_bytes = 0;
+  std::size_t peak_bytes = 0;
+  std::size_t runs = 0;    // in which the kernels were timed
+  std::size_t copies = 1;  // that ran at once
+
+  double step_s() const { return computing_s + calls_s - hidden_s; }
+  // How many times longer a kernel takes than it was timed: workers share cores where these are fewer.
+  double sharing() const;
+  int threads = 1;  // of each worker
+};
+
+struct PredictionOptions {
+  std::uint32_t workers = 1;         // of this machine, all of this step
+  int cores = 1;                     // that they may use
+  const CallTimes* calls = nullptr;  // borrowed; null: calls are not timed
+  KnownTimes* known = nullptr;       // borrowed; null: every kernel is timed
+};
+
+// Compiles `graph` as the plan of this process, and times it (step_times.h): `inputs` are those of a run. The
+// parameters stay as they are.
+Result<Prediction> predict(const Graph& graph, const PlanOptions& options, std::span<const Tensor> inputs,
+                           const PredictionOptions& settings);
+// Several graphs that run one after the other in each step; of the peaks the highest counts.
+Prediction joined(const Prediction& first, const Prediction& second);
+
+// Many lines: the sum, and a line for each group.
+std::string to_string(const Prediction& prediction);
+
+// Seconds for people: "1.2 ms".
+std::string time_text(double seconds);
+
+// As OpGroup has it, of a node of a plan.
+std::string group_name(const Node& node, std::uint32_t workers);
+
+std::shared_ptr<KnownTimes> make_known_times();
+
+}  // namespace muster::graph
