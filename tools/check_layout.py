@@ -63,8 +63,10 @@ PUBLIC_FOR = {
     "muster/graph/plan.h": {"nn", "train", "benchmarks"},
     "muster/graph/random_streams.h": {"train"},
     "muster/graph/served.h": {"nn", "train"},
+    "muster/graph/sharding/choice.h": {"train"},
     "muster/graph/sharding/mesh.h": {"train"},
     "muster/graph/sharding/updates.h": {"nn"},
+    "muster/train/step_planner.h": {"python"},
     "muster/tensor/kernels.h": {"graph", "server", "benchmarks"},
     "muster/tensor/parallel.h": {"graph"},
 }

@@ -50,6 +50,7 @@ int refuse(std::string_view command, const std::string& message, int exit_code =
 void add_agent(CLI::App& app, Invocation& invocation);  // agent, mpi-daemon
 void add_run(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
+void add_plan(CLI::App& app, Invocation& invocation);
 void add_profile(CLI::App& app, Invocation& invocation);
 void add_checkpoint(CLI::App& app, Invocation& invocation);
 void add_verify(CLI::App& app, Invocation& invocation);

@@ -22,6 +22,7 @@ void add_all(CLI::App& app, Invocation& invocation) {
   add_run(app, invocation);
   add_agent(app, invocation);
   add_explain(app, invocation);
+  add_plan(app, invocation);
   add_profile(app, invocation);
   add_checkpoint(app, invocation);
   add_verify(app, invocation);

@@ -196,10 +196,15 @@ constexpr auto table = std::to_array<Variable>({
     {.name = "MUSTER_EXPLAIN",
      .type = Type::choice,
      .default_note = "none",
-     .choices = "plan | trace",
-     .documentation =
-         "Set by `muster explain`: the script shows its plans, or its traces, as the one worker of "
-         "no job."},
+     .choices = "plan | trace | search",
+     .documentation = "Set by `muster explain` and `muster plan`: the script shows its plans, its traces, or "
+                      "how its step is "
+                      "best divided, as the one worker of no job."},
+    {.name = "MUSTER_PLAN",
+     .default_note = "none",
+     .note = "workers, bytes, json",
+     .documentation = "Set by `muster plan`: over how many workers a step is to be divided, within how many "
+                      "bytes (0: any), and how plans are shown."},
     {.name = "MUSTER_EXPLAIN_SVG",
      .default_note = "none",
      .note = "a file",

@@ -10,6 +10,7 @@
 #include "muster/train/job.h"
 #include "muster/train/process.h"
 #include "muster/train/session.h"
+#include "muster/train/step_planner.h"
 
 namespace muster::train {
 namespace {
@@ -34,8 +35,12 @@ std::string row(double predicted, double measured, std::string_view what) {
 
 Result<bool> CostWatch::compiling(graph::Graph& graph, std::span<const Tensor> inputs,
                                   const graph::PlanOptions& options) {
+  if (StepPlanner* const planner = process().planner) {
+    MUSTER_TRY(const bool traces_again, planner->compiling(graph, inputs, options));
+    if (traces_again) return true;
+  }
   const NotedGraph noted{.graph = graph, .inputs = {inputs.begin(), inputs.end()}, .options = options};
-  if (!noted.updates() && graph.losses.empty()) return false;  // no part of a step that trains
+  if (!noted.trains()) return false;
   std::string problem;
   std::optional<CallTimes> calls;
   if (workers_ > 1) calls = read_call_times(workers_, problem);

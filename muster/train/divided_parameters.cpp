@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "muster/graph/sharding/choice.h"
 #include "muster/graph/sharding/mesh.h"
 #include "muster/train/context.h"
 #include "muster/train/job.h"
@@ -49,24 +50,13 @@ bool is_over_mesh(const Parameter& parameter) {
 
 // Over a mesh the state is cut as its parameter is, and further by the axes that do not cut that.
 Result<std::optional<Parameter::Share>> share_over_mesh(const Parameter& parameter, const Zero& zero) {
-  const std::optional<Parameter::Share>& share = parameter.share();
-  if (zero.level == 0 || parameter.shape().rank() == 0 ||
-      static_cast<std::int64_t>(parameter.held_type().size_bytes()) < zero.threshold_bytes)
-    return share;
+  if (zero.level == 0 || parameter.shape().rank() == 0) return parameter.share();
   const std::string uncut(parameter.shape().rank() - 1, ';');
-  MUSTER_TRY(graph::TensorLayout layout,
+  MUSTER_TRY(const graph::TensorLayout whole,
              graph::layout_in({{"mesh", context().mesh}, {"layout", uncut}}, parameter.shape()));
-  if (share) layout = share->layout;
-  for (std::size_t axis = 0; axis < layout.mesh->axes().size(); ++axis) {
-    const auto cuts = [&](const graph::TensorLayout::Axes& axes) {
-      return std::ranges::count(axes, axis) > 0;
-    };
-    const std::int64_t size = layout.mesh->axes()[axis].size;
-    if (size == 1 || std::ranges::any_of(layout.dims, cuts)) continue;
-    if (parameter.shape()[0] % (layout.parts(0) * size) == 0) layout.dims[0].push_back(axis);
-  }
-  if (layout.is_whole()) return share;
-  return Parameter::Share{.layout = std::move(layout), .rank = rank()};
+  auto layout = graph::layout_of_state(parameter, whole.mesh, zero.threshold_bytes);
+  if (!layout) return parameter.share();
+  return Parameter::Share{.layout = *std::move(layout), .rank = rank()};
 }
 
 std::optional<Parameter::Share> share_of(const Parameter& parameter, const Zero& zero,

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "muster/train/front_end.h"
+#include "muster/train/plan_search.h"
 #include "muster/train/predictions.h"
 #include "muster/train/process.h"
+#include "muster/train/step_planner.h"
 
 namespace muster::train {
 namespace {
@@ -47,7 +49,11 @@ class Explainer final : public graph::FunctionObserver, public graph::GraphObser
 
   Result<bool> compiling(graph::Graph& graph, std::span<const Tensor> inputs,
                          const graph::PlanOptions& options) override {
-    if (mode_ == ExplainMode::plan)
+    if (StepPlanner* const planner = process().planner) {
+      MUSTER_TRY(const bool traces_again, planner->compiling(graph, inputs, options));
+      if (traces_again) return true;
+    }
+    if (shows_steps())
       noted_.push_back({.graph = graph, .inputs = {inputs.begin(), inputs.end()}, .options = options});
     return false;
   }
@@ -70,11 +76,19 @@ class Explainer final : public graph::FunctionObserver, public graph::GraphObser
   }
 
   void calling(const graph::Function& function, bool again) override {
-    if (mode_ != ExplainMode::plan) return;
-    if (again) end_explained(seen_);
+    if (!shows_steps()) return;
+    if (again && trains(seen_)) end_explained(seen_);
+    if (again) return;
     seen_.push_back(function.explain());
     if (explained_workers() > 1 && !seen_.back().calls.empty())
       end_explained(seen_);  // no worker would answer
+  }
+
+  // Whether they are what is asked for: a search is about steps that train.
+  bool trains(std::span<const Explanation> explanations) const {
+    return mode_ == ExplainMode::plan ||
+           std::ranges::any_of(graphs_of(explanations),
+                               [](const NotedGraph* noted) { return noted->trains(); });
   }
 
   // The script has come to its end.
@@ -103,7 +117,8 @@ void print_all(std::span<const Explanation> explanations) {
 }  // namespace
 
 void Explainer::conclude() const {
-  if (mode_ != ExplainMode::plan) return;
+  if (!shows_steps()) return;
+  if (mode_ == ExplainMode::search) end_explained(seen_);
   if (seen_.empty())
     print("\nThe script made no plan: it called no cell and no traced function, or it runs in eager mode.\n");
   else
@@ -116,8 +131,9 @@ ExplainMode mode_from(const Environment& environment) {
   const std::string wanted = environment.get("MUSTER_EXPLAIN").value_or("");
   if (wanted == "plan") return ExplainMode::plan;
   if (wanted == "trace") return ExplainMode::trace;
+  if (wanted == "search") return ExplainMode::search;
   if (!wanted.empty())
-    log::warning(fmt::format("MUSTER_EXPLAIN='{}' is ignored: it is 'plan' or 'trace'", wanted));
+    log::warning(fmt::format("MUSTER_EXPLAIN='{}' is ignored: it is 'plan', 'trace' or 'search'", wanted));
   return ExplainMode::off;
 }
 
@@ -148,7 +164,39 @@ std::uint32_t explained_workers() {
   return workers;
 }
 
+bool shows_steps() { return explain_mode() == ExplainMode::plan || explain_mode() == ExplainMode::search; }
+
+namespace {
+
+// An error of `muster plan`.
+[[noreturn]] void end_without_plan(const std::string& problem) {
+  flush_front_end();
+  fmt::print(stderr, "muster plan: {}\n", problem);
+  _exit(1);
+}
+
+[[noreturn]] void end_with_plans(std::vector<const NotedGraph*> step) {
+  std::erase_if(step, [](const NotedGraph* noted) { return !noted->trains(); });
+  if (step.empty())
+    end_without_plan(
+        "the script came to its end, or failed, before its first step that trains: there is nothing to plan");
+  PlanRequest request = plan_request();
+  std::string problem;
+  if (request.search.workers > 1) request.search.calls = read_call_times(request.search.workers, problem);
+  const FoundPlans found = find_plans(step, request.search);
+  print(request.as_json ? to_json(found, request.search) : to_text(found, request.search));
+  if (!request.as_json && request.search.workers > 1) print(call_times_text(request.search.calls, problem));
+  if (!found.plans.empty()) _exit(0);
+  const StepPlan* const smallest = smallest_dropped(found);
+  if (smallest == nullptr) end_without_plan("no plan is possible: see the reasons above");
+  end_without_plan(
+      fmt::format("no plan fits: of the smallest, {}, {}", to_string(smallest->layout), smallest->problem));
+}
+
+}  // namespace
+
 void end_explained(std::span<const Explanation> explanations) {
+  if (explain_mode() == ExplainMode::search) end_with_plans(process().explainer->graphs_of(explanations));
   print_all(explanations);
   _exit(0);
 }

@@ -8,6 +8,8 @@
 // A network that is placed (Cell::place) is also shown as it would be divided over its workers; with
 // MUSTER_EXPLAIN_SVG as a picture too, in the file of that name.
 // trace: the script runs alone and to its end, and each trace is shown when it is made.
+// search: as plan, but of the first step that trains: how it is best divided over the workers that
+// MUSTER_PLAN names, for `muster plan`. A script that comes to its end before that fails.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +20,10 @@
 
 namespace muster::train {
 
-enum class ExplainMode { off, plan, trace };
+enum class ExplainMode { off, plan, trace, search };
+
+// Whether the first step is shown instead of taken.
+bool shows_steps();
 
 // What MUSTER_EXPLAIN of this process says. The first call begins to watch the functions.
 ExplainMode explain_mode();
@@ -27,7 +32,7 @@ ExplainMode explain_mode();
 // else 1. Their plans are made and not run.
 std::uint32_t explained_workers();
 
-// Prints the explanations and ends the process.
+// Prints the explanations, or what is best, and ends the process.
 [[noreturn]] void end_explained(std::span<const graph::Explanation> explanations);
 
 }  // namespace muster::train

@@ -153,7 +153,7 @@ Result<std::vector<checkpoint::Entry>> Model::gather_parameters() {
 
 Result<> Model::train(const TrainOptions& options) {
   const PipelineLayoutScope mine(networks());
-  if (explain_mode() == ExplainMode::plan) return explain_and_end({.dataset = options.dataset});
+  if (shows_steps()) return explain_and_end({.dataset = options.dataset});
   MUSTER_TRY_VOID(require_init("Model.train"));
   return Training(*this, options).run();
 }

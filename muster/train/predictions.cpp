@@ -30,9 +30,10 @@ int allowed_cores() {
   return std::max(1, CPU_COUNT(&cores));
 }
 
-bool NotedGraph::updates() const {
-  return std::ranges::any_of(graph.nodes,
-                             [](const graph::Node& node) { return node.op->optimizer.exists(); });
+bool NotedGraph::trains() const {
+  return !graph.losses.empty() || std::ranges::any_of(graph.nodes, [](const graph::Node& node) {
+    return node.op->optimizer.exists();
+  });
 }
 
 std::optional<CallTimes> read_call_times(std::uint32_t workers, std::string& problem) {

@@ -25,7 +25,7 @@ struct NotedGraph {
   std::vector<Tensor> inputs;
   graph::PlanOptions options;
 
-  bool updates() const;  // parameters
+  bool trains() const;  // it computes gradients, or updates parameters
 };
 
 // The table in the file that MUSTER_CALL_TIMES names, else in that of this machine. Nothing where there is

@@ -119,6 +119,48 @@ def _make_groups(sizes: list[int], rank: int) -> None:
 
 
 _made_groups: set[str] = set()
+
+
+def plan(data: int | None = None, model: int = 1, zero: int = 0) -> None:
+    """Divides a step that has no layout of its own over the workers: `data` of them share its samples, and
+    `model` of them its weights. After init(), before the network is made; the script stays as it is.
+
+        parallel.plan(data=4, model=2)   # the line that `muster plan -n 8 train.py` gives
+        parallel.plan()                  # chosen at the first step, by times that are measured then
+
+    Every worker is given the whole batch, and the parallel mode is 'stand_alone'. Of the weights of products
+    and convolutions one is cut by what it gives, the next by what it sums up, where `model` divides these.
+    Numbers are those of one process, within rounding. In a process alone it has no effect.
+
+    Args:
+        data: The batch is cut into so many equal parts. None: all three are chosen at the first step that
+            trains, by rank 0 for all.
+        model: Weights are cut into so many parts. data * model is the number of workers.
+        zero: 1: `data` also shares the state of the optimizer (`Zero`). 0: it does not.
+
+    Raises:
+        TypeError: One of them is no whole number.
+        ValueError: data * model is not the number of workers; `zero` is not 0 or 1; the parallel mode is
+            'data_parallel'; or, at the first step, the batch cannot be cut so.
+        NotImplementedError: As mesh() says.
+    """
+    for name, value in (("data", data), ("model", model), ("zero", zero)):
+        if isinstance(value, bool) or not isinstance(value, int | None):
+            raise TypeError(f"plan: {name} is a whole number, not {value!r}")
+    if zero not in (0, 1):
+        raise ValueError(f"plan: zero is {zero}: it is 0, or 1, which shares the state of the optimizer")
+    context = _core._context()
+    if data is None:
+        if context["world_size"] > 1 and context["parallel_mode"] == "data_parallel":
+            mesh(data=context["world_size"])  # says why not
+        _core._plan_steps(0, 1)
+        return
+    mesh(data=data, model=model)
+    if context["world_size"] > 1:
+        _core.set_auto_parallel_context(zero=Zero(zero))
+        _core._plan_steps(data, model)
+
+
 Layout = Sequence[str | Sequence[str] | None]
 
 
@@ -217,4 +259,4 @@ def save_layout(path: Any, *cells: Any) -> None:
             file.write(text)
 
 
-__all__ = ["Zero", "held_bytes", "mesh", "recompute", "save_layout", "shard"]
+__all__ = ["Zero", "held_bytes", "mesh", "plan", "recompute", "save_layout", "shard"]

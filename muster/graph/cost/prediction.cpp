@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "muster/graph/amounts.h"
 #include "muster/graph/cost/step_times.h"
@@ -182,6 +183,29 @@ Prediction joined(const Prediction& first, const Prediction& second) {
   made.peak_bytes = std::max(first.peak_bytes, second.peak_bytes);
   made.runs = std::max(first.runs, second.runs);
   return made;
+}
+
+Result<Prediction> predict(std::span<const StepGraph> step, const PlanOptions& options,
+                           const StepLayout& layout, const PredictionOptions& settings) {
+  for (const StepGraph& each : step)
+    if (const auto samples = samples_of(*each.graph); samples && *samples % layout.data != 0)
+      return fail(
+          Code::invalid_argument,
+          fmt::format("a batch of {} samples cannot be cut into {} equal parts", *samples, layout.data));
+  ReplacedParameters own;
+  std::optional<Prediction> made;
+  bool cuts_weights = false;
+  for (const StepGraph& each : step) {
+    Graph graph = with_own_parameters(*each.graph, own, false);
+    cuts_weights = !layouts_of_weights(graph, layout).empty() || cuts_weights;
+    divide_step(graph, layout);
+    MUSTER_TRY(const Prediction prediction, predict(graph, options, each.inputs, settings));
+    made = made ? joined(*made, prediction) : prediction;
+  }
+  if (layout.model > 1 && !cuts_weights)
+    return fail(Code::invalid_argument,
+                fmt::format("no weight can be cut into {} equal parts", layout.model));
+  return *std::move(made);
 }
 
 std::string to_string(const Prediction& prediction) {

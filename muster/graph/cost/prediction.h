@@ -11,6 +11,7 @@
 
 #include "muster/base/call_times.h"
 #include "muster/graph/plan.h"
+#include "muster/graph/sharding/choice.h"
 
 namespace muster::graph {
 
@@ -57,6 +58,15 @@ Result<Prediction> predict(const Graph& graph, const PlanOptions& options, std::
                            const PredictionOptions& settings);
 // Several graphs that run one after the other in each step; of the peaks the highest counts.
 Prediction joined(const Prediction& first, const Prediction& second);
+
+// The graphs of one step as the first worker of `layout` computes them (sharding/choice.h), joined. An error
+// says why a step cannot be divided so.
+struct StepGraph {
+  const Graph* graph = nullptr;
+  std::span<const Tensor> inputs;
+};
+Result<Prediction> predict(std::span<const StepGraph> step, const PlanOptions& options,
+                           const StepLayout& layout, const PredictionOptions& settings);
 
 // Many lines: the sum, and a line for each group.
 std::string to_string(const Prediction& prediction);

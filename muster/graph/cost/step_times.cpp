@@ -60,14 +60,14 @@ std::vector<bool> states_of(const Graph& graph) {
   return is_state;
 }
 
-ParameterPtr own_parameter(const Parameter& parameter, bool is_state) {
+ParameterPtr own_parameter(const Parameter& parameter, bool holds_numbers) {
   const TensorType type = parameter.type();
   auto made = std::make_shared<Parameter>(
       parameter.name(), type,
       [](const Tensor& out, const RandomStream&) { std::memset(out.bytes(), 0, out.size_bytes()); },
       parameter.requires_grad());
   made->divide(parameter.share());
-  if (!is_state) (void)made->set(made_up(made->held_type(), scale_of(type.shape)));
+  if (holds_numbers) (void)made->set(made_up(made->held_type(), scale_of(type.shape)));
   return made;
 }
 
@@ -235,13 +235,13 @@ void KnownTimes::add(const std::string& key, double seconds) {
   ++sum.count;
 }
 
-Graph with_own_parameters(const Graph& graph, ReplacedParameters& known) {
+Graph with_own_parameters(const Graph& graph, ReplacedParameters& known, bool holds_numbers) {
   Graph made = graph;
   made.own_gradients.clear();
   const std::vector<bool> is_state = states_of(graph);
   for (auto& [id, parameter] : made.parameters) {
     ParameterPtr& own = known[parameter.get()];
-    if (own == nullptr) own = own_parameter(*parameter, is_state[id]);
+    if (own == nullptr) own = own_parameter(*parameter, holds_numbers && !is_state[id]);
     parameter = own;
   }
   return made;

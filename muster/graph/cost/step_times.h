@@ -46,8 +46,9 @@ Result<TimedPlan> time_steps(const Graph& graph, const PlanOptions& options, std
                              const TimingOptions& timing);
 
 // `graph` with parameters of its own, divided as those are, which hold made-up numbers once they are asked
-// for. `known`: those that were replaced before, of other graphs of the same step.
+// for, unless `holds_numbers` is false: then they are zeros. `known`: those that were replaced before, of
+// other graphs of the same step.
 using ReplacedParameters = std::map<const Parameter*, ParameterPtr>;
-Graph with_own_parameters(const Graph& graph, ReplacedParameters& known);
+Graph with_own_parameters(const Graph& graph, ReplacedParameters& known, bool holds_numbers = true);
 
 }  // namespace muster::graph

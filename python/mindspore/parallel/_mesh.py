@@ -10,7 +10,12 @@ from mindspore.parallel import _utils
 
 # What a script has said so far, and the axes of the mesh once there is one: their sizes, all of them prime,
 # so that products of them are whatever a strategy cuts.
-_said = {"cuts": False, "full_batch": False, "matrix": None, "axes": None}
+_said = {"cuts": False, "full_batch": False, "matrix": None, "axes": None, "searches": True, "planned": False}
+
+
+def note_search(searches: bool) -> None:
+    """Whether automatic mode looks for a plan by itself (recursive_programming) where nothing is cut."""
+    _said["searches"] = searches
 
 
 def note_cuts(matrix=None) -> None:
@@ -32,10 +37,13 @@ def begin_if_due() -> None:
     from mindspore.parallel import _pipeline
 
     context = muster._core._context()
-    if not (_said["cuts"] and _said["full_batch"] and _utils._is_in_auto_parallel_mode()) or is_on():
+    if not (_said["full_batch"] and _utils._is_in_auto_parallel_mode()) or _said["axes"] is not None:
         return
     if context["world_size"] == 1 or _pipeline.stages() > 1:
         return
+    if not _said["cuts"]:
+        return _begin_plan()
+    _end_plan()
     axes = [prime for size in _said["matrix"] or (context["world_size"],) for prime in _primes_of(size)]
     if math.prod(axes) != context["world_size"]:
         axes = _primes_of(context["world_size"])
@@ -48,9 +56,28 @@ def begin_if_due() -> None:
     _said["axes"] = axes
 
 
+def _begin_plan() -> None:
+    """The workers share samples and weights as is found at the first step, by times measured then."""
+    is_automatic = _utils._get_parallel_mode() == "auto_parallel"
+    if _said["planned"] or not (_said["searches"] and is_automatic):
+        return
+    muster.set_auto_parallel_context(parallel_mode="stand_alone")
+    muster.parallel.plan()
+    _said["planned"] = True
+
+
+def _end_plan() -> None:
+    if _said["planned"]:
+        muster._core._plan_steps(1, 1)
+        muster.parallel.mesh()
+    _said["planned"] = False
+
+
 def leave() -> None:
     """Operators are whole from now on: the workers share the batch, or stages."""
-    if is_on():
+    was_on = is_on()
+    _end_plan()
+    if was_on:
         muster.parallel.mesh()
         muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
     _said["axes"] = None
@@ -58,14 +85,15 @@ def leave() -> None:
 
 def end() -> None:
     """Nothing was said."""
-    if is_on():
+    _end_plan()
+    if _said["axes"] is not None:
         muster.parallel.mesh()
-    _said.update(cuts=False, full_batch=False, matrix=None, axes=None)
+    _said.update(cuts=False, full_batch=False, matrix=None, axes=None, searches=True)
 
 
 def is_on() -> bool:
-    """Whether operators are divided."""
-    return _said["axes"] is not None
+    """Whether operators are divided: by strategies, or by a plan."""
+    return _said["axes"] is not None or _said["planned"]
 
 
 def _primes_of(number):
@@ -191,7 +219,7 @@ def _divided(tensor, axes):
 
 def divide(strategy, tensors, name, primitive=None):
     """`tensors`, divided by `strategy`: a tuple of cuts, or a Layout, for each of them."""
-    if strategy is None or not is_on() or not muster._core._is_tracing():
+    if strategy is None or _said["axes"] is None or not muster._core._is_tracing():
         return tensors
     layouts = _layouts(strategy, [tuple(each.shape) for each in tensors], name, primitive)
     return tuple(_divided(each, axes) for each, axes in zip(tensors, layouts, strict=True))
@@ -199,7 +227,7 @@ def divide(strategy, tensors, name, primitive=None):
 
 def divide_parameters(plan, parameters) -> None:
     """Those that a parameter_plan names, by their strategies."""
-    if not is_on():
+    if _said["axes"] is None:
         return
     for parameter in parameters:
         if parameter.name in plan and not muster._core._is_divided(parameter):

@@ -18,7 +18,6 @@ _BOOLS = (
 _SEARCHES = ("recursive_programming", "sharding_propagation", "dynamic_programming")
 # Settings that change no result here, and why.
 _NOTED = {
-    "auto_parallel_search_mode": "no network is divided by search",
     "enable_alltoall": "it is about accelerators",
     "force_fp32_communication": "16 bits are added in float32 and rounded once",
     "gradient_fp32_sync": "gradients travel in their own dtype",
@@ -27,7 +26,6 @@ _NOTED = {
     "optimizer_weight_shard_size": "the workers that share the batch share the state of optimizers",
     "parameter_broadcast": "parameters begin equal on all workers, which is proved before the first step",
     "pipeline_result_broadcast": "the loss and the outputs are on all workers",
-    "search_mode": "no network is divided by search",
     "strategy_ckpt_config": "checkpoints hold whole parameters, which fit every layout",
     "strategy_ckpt_load_file": "checkpoints hold whole parameters, which fit every layout",
     "strategy_ckpt_save_file": "checkpoints hold whole parameters, which fit every layout",
@@ -92,6 +90,8 @@ def checked(settings) -> dict:
             _check_keys(name, value)
         if name in ("search_mode", "auto_parallel_search_mode") and value not in _SEARCHES:
             raise ValueError(f"{name} is one of {', '.join(_SEARCHES)}, not {value!r}")
+        if name in ("search_mode", "auto_parallel_search_mode"):
+            _mesh.note_search(value == "recursive_programming")
         if name == "dataset_strategy":
             check_dataset_strategy(value)
         if name == "full_batch" and value:

@@ -2,7 +2,7 @@
 
 import muster
 from mindspore import _device, _names, context
-from mindspore.parallel import _pipeline, _settings, _utils
+from mindspore.parallel import _mesh, _pipeline, _settings, _utils
 
 _MODES = ("semi_auto", "sharding_propagation", "recursive_programming")
 
@@ -25,8 +25,9 @@ class AutoParallel(muster.Cell):
 
     Args:
         network: A cell, or a function that makes a training step.
-        parallel_mode: 'semi_auto', 'sharding_propagation' or 'recursive_programming': no operator is divided
-            by search, so all three are the same.
+        parallel_mode: 'semi_auto', 'sharding_propagation' or 'recursive_programming'. The last one looks for
+            a plan at the first step (`muster.parallel.plan`) where every worker is given the whole batch
+            (dataset_strategy('full_batch')) and no strategy cuts anything; else all three are the same.
 
     Raises:
         TypeError: `network` cannot be called.
@@ -41,11 +42,12 @@ class AutoParallel(muster.Cell):
             raise ValueError(
                 f"AutoParallel: parallel_mode is one of {', '.join(_MODES)}, not {parallel_mode!r}"
             )
-        if parallel_mode != "semi_auto":
+        if parallel_mode == "sharding_propagation":
             _device.note_once(
-                f"note: parallel_mode='{parallel_mode}' is 'semi_auto' here: no operator is divided by search"
+                "note: parallel_mode='sharding_propagation' is 'semi_auto' here: layouts go on from op to op"
             )
         self.network = network
+        _mesh.note_search(parallel_mode == "recursive_programming")
         _utils._choose_divided("semi_auto_parallel" if parallel_mode == "semi_auto" else "auto_parallel")
 
     def construct(self, *args, **kwargs):

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "muster/nn/nn.h"
+#include "muster/train/step_planner.h"
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/parameter.h"
@@ -65,6 +66,10 @@ void bind_place(nb::module_& core) {
   core.def("_is_divided", [](nb::handle parameter) {
     return nb::cast<const PythonParameter&>(parameter).parameter()->share().has_value();
   });
+  core.def(
+      "_plan_steps", [](std::uint32_t data, std::uint32_t model) { unwrap(train::plan_steps(data, model)); },
+      nb::arg("data"), nb::arg("model"),
+      "How steps are divided that have no layout; data 0: rank 0 decides at the first step.");
   core.def("_set_shares_batch", &train::set_shares_batch, nb::arg("shares"), nb::arg("mesh"),
            "Whether all workers compute one batch together, as parts of a mesh.");
 }
