@@ -80,6 +80,7 @@ void reset_parallel_context() {
   change(chosen().buckets, defaults.buckets);
   change(chosen().zero, defaults.zero);
   set_shares_batch(defaults.shares_batch, defaults.mesh);
+  process().planner = nullptr;
 }
 
 }  // namespace muster::train

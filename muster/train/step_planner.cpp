@@ -42,8 +42,9 @@ Result<> begin(const StepLayout& layout) {
 StepLayout best_of(const graph::Graph& graph, std::span<const Tensor> inputs,
                    const graph::PlanOptions& options, const std::optional<CallTimes>& calls) {
   const NotedGraph noted{.graph = graph, .inputs = {inputs.begin(), inputs.end()}, .options = options};
-  const FoundPlans found =
-      find_plans({&noted}, {.workers = world_size(), .memory_bytes = std::nullopt, .calls = calls});
+  const FoundPlans found = find_plans(
+      {&noted},
+      {.workers = world_size(), .memory_bytes = std::nullopt, .calls = calls, .one_axis = job_recovers()});
   if (found.plans.empty()) return {.data = 0};
   log::info(fmt::format("the step is divided by {}: predicted {} a step", to_string(found.plans[0].layout),
                         graph::time_text(found.plans[0].prediction->step_s())));
@@ -108,10 +109,10 @@ Result<bool> StepPlanner::divide_weights(const graph::Graph& graph) {
 
 Result<bool> StepPlanner::compiling(graph::Graph& graph, std::span<const Tensor> inputs,
                                     const graph::PlanOptions& options) {
-  if (world_size() == 1) return false;
+  if (world_size() == 1 || process().planner != this) return false;
+  const bool trains = NotedGraph{.graph = graph, .inputs = {}, .options = {}}.trains();
   if (!layout_) {
-    const NotedGraph noted{.graph = graph, .inputs = {}, .options = {}};
-    if (!noted.trains()) return false;
+    if (!trains) return false;
     MUSTER_TRY_VOID(decide(graph, inputs, options));
     MUSTER_TRY_VOID(divide_weights(graph));
     return true;
@@ -119,12 +120,19 @@ Result<bool> StepPlanner::compiling(graph::Graph& graph, std::span<const Tensor>
   MUSTER_TRY(const bool divides, divide_weights(graph));
   if (divides) return true;
   const auto samples = graph::samples_of(graph);
-  if (samples && *samples % layout_->data != 0)
+  const bool fits = !samples || *samples % layout_->data == 0;
+  if (!fits && trains && !has_cut_)
     return fail(
         Code::invalid_argument,
         fmt::format("parallel.plan: a batch of {} samples cannot be cut into {} equal parts: choose a "
                     "batch that can, drop_remainder=True, or another plan",
                     *samples, layout_->data));
+  if (!fits && trains)  // the last batch of an epoch, perhaps
+    log::warning(
+        fmt::format("a batch of {} samples is computed whole by each worker: it cannot be cut into {} "
+                    "equal parts",
+                    *samples, layout_->data));
+  has_cut_ = has_cut_ || (fits && trains);
   graph::cut_samples(graph, *layout_, rank());
   return false;
 }

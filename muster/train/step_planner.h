@@ -28,6 +28,7 @@ class StepPlanner final : public graph::GraphObserver {
   Result<bool> divide_weights(const graph::Graph& graph);
 
   std::optional<graph::StepLayout> layout_;
+  bool has_cut_ = false;  // the samples of a step that trains
   // That were decided about; those that are gone may leave their address to others.
   std::map<const graph::Parameter*, std::weak_ptr<graph::Parameter>> known_;
 };

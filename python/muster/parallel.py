@@ -91,6 +91,7 @@ def mesh(**axes: int) -> None:
             "mesh: in parallel mode 'data_parallel' each worker has rows of its own; choose 'stand_alone' "
             "and cut the batch by shard()"
         )
+    _core._plan_steps(1, 1)  # none any more
     _mesh.clear()
     _mesh.update(axes)
     _core._set_shares_batch(bool(axes) and workers > 1, _text(axes))
@@ -141,7 +142,8 @@ def plan(data: int | None = None, model: int = 1, zero: int = 0) -> None:
     Raises:
         TypeError: One of them is no whole number.
         ValueError: data * model is not the number of workers; `zero` is not 0 or 1; the parallel mode is
-            'data_parallel'; or, at the first step, the batch cannot be cut so.
+            'data_parallel'; or, at the first step, the batch cannot be cut so. (Later ones, as the last of an
+            epoch, are computed whole by each worker then.)
         NotImplementedError: As mesh() says.
     """
     for name, value in (("data", data), ("model", model), ("zero", zero)):

@@ -288,3 +288,12 @@ def test_numbers_are_the_same_where_costs_are_watched(tmp_path):
         assert ("predicted beside" in text) == (costs == "1")
         losses.append(re.findall(r"loss is (\S+)", text))
     assert losses[0] == losses[1] and len(losses[0]) == 14
+
+
+def test_a_planned_step_is_explained_without_the_other_workers(tmp_path):
+    for line, mesh in (("plan(2, 2, 1)", "data=2, model=2"), ("plan()", r"data=\d, model=\d")):
+        script = HEAD.replace("net =", f"muster.parallel.{line}\nnet =", 1)
+        script += MESH[MESH.index("rows") :]
+        text = explain(tmp_path, script, "--parallel", "4")
+        assert re.search(rf"^mesh: {mesh};", text, re.MULTILINE)
+        predicted(text)

@@ -158,7 +158,7 @@ def run(script, workers):
 
 
 @pytest.mark.parametrize("net", NETS)
-@pytest.mark.parametrize("layout", [(2, 1, 0), (2, 1, 1), (1, 2, 0), (2, 2, 0), (None,)])
+@pytest.mark.parametrize("layout", [(2, 1, 0), (2, 1, 1), (1, 2, 0), (2, 2, 1), (None,)])
 def test_a_planned_step_has_the_numbers_of_one_process(net, layout):
     data, *others = layout
     line = "parallel.plan()" if data is None else f"parallel.plan({data}, {others[0]}, {others[1]})"
@@ -183,6 +183,39 @@ def test_a_plan_that_does_not_fit_is_an_error_at_its_line_or_before_the_first_st
         with Job(code("dense", line, batch=5), 2) as job:
             assert all(worker.wait(60) != 0 for worker in job.workers)
             assert message in job.workers[0].output()
+
+
+ENDS = """
+net = nn.SequentialCell(nn.Dense(12, 32), nn.ReLU(), nn.Dense(32, 4))
+optimizer = nn.Adam(net.trainable_params(), 0.01)
+model = train.Model(net, nn.CrossEntropyLoss(), optimizer, metrics={"accuracy"})
+model.train(2, rows(batch=10), Losses())
+print("accuracy", model.eval(rows(batch=7)))
+print("held", parallel.held_bytes(net), parallel.held_bytes(optimizer))
+"""
+
+
+def test_the_last_batch_of_an_epoch_and_evaluations_may_have_any_size():
+    of_one, of_two = (SETUP + ENDS).replace("PLAN", ""), (SETUP + ENDS).replace("PLAN", "parallel.plan(2)")
+    # 23 rows: 10, 10 and 3; and 7, 7, 7 and 2
+    of_two = of_two.replace("range(24)", "range(23)")
+    of_one = of_one.replace("range(24)", "range(23)")
+    status, text, _ = run_alone(of_one)
+    assert status == 0, text
+    with Job(of_two, 2) as job:
+        assert [process.wait(60) for process in job.everybody()] == [0, 0, 0], job.workers[0].output()
+        texts = [worker.output() for worker in job.workers]
+    for each in texts:
+        assert results(each)[0] == pytest.approx(results(text)[0], rel=2e-6)
+        assert re.search(r"accuracy .*", each)[0] == re.search(r"accuracy .*", text)[0]
+        assert "a batch of 3 samples is computed whole by each worker" in each
+
+
+def test_a_mesh_or_other_settings_end_the_plan():
+    for line in ("parallel.mesh()", "muster.reset_auto_parallel_context()"):
+        script = code("dense", f"parallel.plan(data=1, model=2); {line}")
+        for _, held in run(script, 2):
+            assert held == results(run_alone(script)[1])[1]  # nothing is divided
 
 
 MINDSPORE = """
