@@ -32,8 +32,8 @@ bool same_pieces(const std::optional<Parameter::Share>& a, const std::optional<P
          a->scatters_gradients == b->scatters_gradients;
 }
 
-// What was trained is kept: it becomes whole before it is cut anew. What has only its initial values, not made
-// yet, is made in its new pieces.
+// What was trained is kept: it becomes whole before it is cut anew. What has only its initial values, not
+// made yet, is made in its new pieces.
 Result<> divide(Parameter& parameter, const std::optional<Parameter::Share>& share) {
   if (same_pieces(parameter.share(), share)) return {};
   if (parameter.share() && parameter.materialized()) {

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""What layouts cost, and whether that was told beforehand.
+
+./dev bench parallel [--workers 2] [--rounds 3] [--megabytes 1024] [--only predicted]
+
+predicted: three nets over every plan of `muster plan`, in turn: the error of the predicted step, and the
+chosen plan over the fastest that was measured. A measured step has the reading of its batch and Python in it,
+which are not predicted. zero: what a worker holds at each level beside the arithmetic, and the step of level
+3 over plain data parallel, four workers. mesh: eight workers over one process with two threads. convert: a
+checkpoint cut for two workers. Losses are compared first, with those of one process, or of level 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from contenders import WrongAnswerError
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
+MUSTER = str(BUILD / "apps/muster/muster")
+SCRIPT = str(ROOT / "benchmarks/parallel_net.py")
+NETS = ("mlp", "convolution", "transformer")
+
+
+def call(command: list[str], **settings: str) -> str:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",  # `muster run` takes its python3
+        "PYTHONPATH": str(BUILD / "python"),
+        **settings,
+    }
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode != 0:
+        raise WrongAnswerError(f"{' '.join(command)} failed:\n{(done.stdout + done.stderr)[-3000:]}")
+    return done.stdout
+
+
+class Answer:
+    """What a training prints."""
+
+    def __init__(self, output: str) -> None:
+        self.losses = [float(loss) for loss in re.findall(r"\bloss (\S+)", output)]
+        self.step = float(re.findall(r"median_step_seconds (\S+)", output)[0])
+        self.held = tuple(map(int, re.findall(r"held (\d+) (\d+)", output)[0]))
+
+
+def run(workers: int, **settings: str) -> Answer:
+    with tempfile.TemporaryDirectory() as logs:
+        return Answer(call([MUSTER, "run", "-n", str(workers), "--log-dir", logs, SCRIPT], **settings))
+
+
+def check(answer: Answer, right: Answer, what: str) -> None:
+    close = (abs(a - b) <= 1e-3 * abs(b) for a, b in zip(answer.losses, right.losses, strict=True))
+    if not all(close):
+        raise WrongAnswerError(
+            f"{what}: other losses than one process: {answer.losses[:5]}, {right.losses[:5]}"
+        )
+
+
+def key_of(plan: dict) -> str:
+    return f"{plan['data']},{plan['model']},{plan['zero']}"
+
+
+def predicted(options: argparse.Namespace) -> None:
+    workers, errors, chosen = options.workers, [], []
+    print(
+        f"| net, {workers} workers | plan | predicted | measured | error |\n| --- | --- | --- | --- | --- |"
+    )
+    for net in NETS:
+        right = run(1, NET=net)
+        found = call([MUSTER, "plan", "-n", str(workers), "--json", "--measure", SCRIPT], NET=net)
+        plans = json.loads(found.splitlines()[-1])["plans"]
+        times: dict[str, list[float]] = {}
+        for _ in range(options.rounds):
+            for plan in plans:
+                answer = run(workers, NET=net, LAYOUT=key_of(plan))
+                check(answer, right, f"{net} as {key_of(plan)}")
+                times.setdefault(key_of(plan), []).append(answer.step)
+        medians = {key: statistics.median(each) for key, each in times.items()}
+        for plan in plans:
+            measured = medians[key_of(plan)]
+            errors.append(abs(plan["step_s"] - measured) / measured)
+            print(
+                f"| {net} | {key_of(plan)} | {plan['step_s'] * 1e3:.2f} ms | {measured * 1e3:.2f} ms "
+                f"| {100 * errors[-1]:.0f} % |",
+                flush=True,
+            )
+        chosen.append(medians[key_of(plans[0])] / min(medians.values()))
+    median, worst = 100 * statistics.median(errors), 100 * max(errors)
+    print(f"error: median {median:.0f} %, worst {worst:.0f} % of {len(errors)} pairs")
+    print(f"chosen over the fastest: {', '.join(f'{each:.2f}' for each in chosen)} (wanted: 1.05)")
+
+
+def zero(options: argparse.Namespace) -> None:
+    workers = 4
+    answers: dict[int, tuple[float, tuple[int, ...]]] = {}
+    losses: list[float] = []  # of rank 0's rows, which one process does not print
+    for level in range(4):
+        rounds = [run(workers, NET="mlp", LAYOUT=f"zero {level}") for _ in range(options.rounds)]
+        losses = losses or rounds[0].losses
+        if rounds[0].losses != losses:
+            raise WrongAnswerError(f"Zero {level} has other losses than data parallel")
+        answers[level] = (statistics.median(each.step for each in rounds), rounds[0].held)
+    whole_net, whole_state = answers[0][1]
+    print(
+        f"| Zero, {workers} workers | parameters | state | arithmetic | step over level 0 |\n"
+        "| --- | --- | --- | --- | --- |"
+    )
+    for level, (step, (net, state)) in answers.items():
+        wanted = (whole_net / (workers if level == 3 else 1), whole_state / (workers if level else 1))
+        print(
+            f"| {level} | {net} B | {state} B | {wanted[0]:.0f} B, {wanted[1]:.0f} B "
+            f"| {step / answers[0][0]:.2f} |"
+        )
+
+
+def mesh(options: argparse.Namespace) -> None:
+    settings = {"NET": "transformer", "WIDTH": "512"}
+    alone = [run(1, **settings, OMP_NUM_THREADS="2") for _ in range(options.rounds)]
+    divided = [run(8, **settings, LAYOUT="4,2,1") for _ in range(options.rounds)]
+    check(divided[0], alone[0], "data=4, model=2, zero=1")
+    one, eight = (statistics.median(each.step for each in answers) for answers in (alone, divided))
+    print(
+        f"8 workers as data=4, model=2, Zero 1: {eight * 1e3:.1f} ms, one process {one * 1e3:.1f} ms: "
+        f"{eight / one:.2f}"
+    )
+
+
+def convert(options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make = (
+            "import numpy, sys, muster\n"
+            "from muster import nn\n"
+            "rows = int(sys.argv[1]) << 8\n"  # of 4 KiB
+            "net = nn.SequentialCell(nn.Dense(1024, rows, has_bias=False, weight_init='zeros'))\n"
+            "muster.save_checkpoint(net, sys.argv[2])\n"
+        )
+        call([sys.executable, "-c", make, str(options.megabytes), str(folder / "net.ckpt")])
+        (folder / "mesh.toml").write_text('[mesh]\nmodel = 2\n\n[parameters]\n"0.weight" = ["model", "-"]\n')
+        begin = time.perf_counter()
+        process = subprocess.Popen(
+            [
+                MUSTER,
+                "checkpoint",
+                "convert",
+                str(folder / "net.ckpt"),
+                str(folder / "pieces"),
+                "--to",
+                str(folder / "mesh.toml"),
+            ],
+            stdout=subprocess.DEVNULL,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        if status != 0:
+            raise WrongAnswerError(f"the conversion failed with {status}")
+        took = time.perf_counter() - begin
+        print(
+            f"conversion of {options.megabytes} MiB: {took:.1f} s, {options.megabytes / took:.0f} MiB/s, "
+            f"{usage.ru_maxrss / 1024:.0f} MiB of memory"
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--workers", type=int, default=2, help="of predicted")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--megabytes", type=int, default=1024, help="of the checkpoint that is converted")
+    parts = {"predicted": predicted, "zero": zero, "mesh": mesh, "convert": convert}
+    parser.add_argument("--only", choices=parts)
+    options = parser.parse_args()
+    for name, part in parts.items():
+        if options.only in (None, name):
+            part(options)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
