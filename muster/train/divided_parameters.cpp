@@ -12,6 +12,7 @@
 #include "muster/train/job.h"
 #include "muster/train/parameters.h"
 #include "muster/train/pipeline_layout.h"
+#include "muster/train/process.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 
@@ -81,12 +82,13 @@ Result<> divide_optimizer(const nn::Optimizer& optimizer) {
   const std::vector<graph::ParameterPtr>& updated = optimizer.updated_parameters();
   const bool is_mesh = context().shares_batch;
   const bool divides = (zero.level > 0 && (layout.replicas > 1 || is_mesh)) ||
+                       (process().planner != nullptr && world_size() > 1) ||
                        std::ranges::any_of(updated, [](const auto& each) { return is_over_mesh(*each); });
   if (divides && graph::is_eager())
     return fail(
         Code::not_provided,
         "in eager mode ops run one by one, and no state can be shared over the workers (Zero, or parameters "
-        "that are divided over a mesh): choose graph mode");
+        "that are divided over a mesh, as parallel.plan does): choose graph mode");
   if (divides && !optimizer.updates_elements())
     return fail(
         Code::not_provided,

@@ -144,7 +144,8 @@ def plan(data: int | None = None, model: int = 1, zero: int = 0) -> None:
         ValueError: data * model is not the number of workers; `zero` is not 0 or 1; the parallel mode is
             'data_parallel'; or, at the first step, the batch cannot be cut so. (Later ones, as the last of an
             epoch, are computed whole by each worker then.)
-        NotImplementedError: As mesh() says.
+        NotImplementedError: As mesh() says; or, at the first step, it runs in eager mode, or the optimizer
+            needs whole parameters (Lamb).
     """
     for name, value in (("data", data), ("model", model), ("zero", zero)):
         if isinstance(value, bool) or not isinstance(value, int | None):

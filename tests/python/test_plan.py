@@ -178,6 +178,7 @@ def test_a_plan_that_does_not_fit_is_an_error_at_its_line_or_before_the_first_st
         ("parallel.plan(data=3)", "data=3,model=1 has 3 workers, this job has 2"),
         ("parallel.plan(data=2, zero=2)", "zero is 2"),
         ("parallel.plan(data=2.0)", "data is a whole number"),
+        ("muster.set_context(mode='eager'); parallel.plan()", "choose graph mode"),
         ("parallel.plan(data=2)", "a batch of 5 samples cannot be cut into 2 equal parts"),
     ]:
         with Job(code("dense", line, batch=5), 2) as job:
@@ -264,6 +265,13 @@ def test_recursive_programming_takes_a_plan_that_all_workers_share(before, wrapp
         assert results(text)[1] == results(texts[0])[1]
         assert "mode auto_parallel stand_alone" in text  # no worker for itself
     assert len(losses) == 8 and results(texts[0])[1] <= held
+
+
+def test_in_eager_mode_recursive_programming_shares_the_batch_as_before():
+    script = MINDSPORE.replace("BEFORE", "ms.set_context(mode=ms.PYNATIVE_MODE)").replace("WRAPPED", NEW)
+    with Job(script, 2) as job:
+        assert [process.wait(60) for process in job.everybody()] == [0, 0, 0], job.workers[0].output()
+        assert "mode auto_parallel data_parallel" in job.workers[0].output()
 
 
 def test_other_searches_share_the_batch_as_before():
