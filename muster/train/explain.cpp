@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/train/context.h"
 #include "muster/train/front_end.h"
 #include "muster/train/plan_search.h"
 #include "muster/train/predictions.h"
@@ -185,6 +186,11 @@ namespace {
   if (request.search.workers > 1) request.search.calls = read_call_times(request.search.workers, problem);
   const FoundPlans found = find_plans(step, request.search);
   print(request.as_json ? to_json(found, request.search) : to_text(found, request.search));
+  if (!request.as_json && !context().mesh.empty())
+    print(
+        fmt::format("the script's own layout over {} is not among them: muster explain --parallel {} SCRIPT "
+                    "predicts it; a plan takes its place\n",
+                    context().mesh, request.search.workers));
   if (!request.as_json && request.search.workers > 1) print(call_times_text(request.search.calls, problem));
   if (!found.plans.empty()) _exit(0);
   const StepPlan* const smallest = smallest_dropped(found);

@@ -34,6 +34,7 @@ optimizer = nn.Adam(net.trainable_params(), 0.01)
 train.Model(net, nn.CrossEntropyLoss(), optimizer).train(2, rows(batch=BATCH), Losses())
 print("held", parallel.held_bytes(net), parallel.held_bytes(optimizer))
 """
+LAID_OUT = 'parallel.shard(net[0].weight, ("rows", None))\n'
 CONVOLUTION = """
 net = nn.SequentialCell(
     nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2, 2), nn.Flatten(), nn.Dense(36, 4)
@@ -107,6 +108,13 @@ def test_the_table_ends_with_the_line_for_the_script(tmp_path):
     assert text.splitlines()[-2].strip() == f"muster.parallel.plan({first[1]})"
     assert "loss" not in text
     assert "calls: measured between 2 workers of this machine just now" in text
+
+
+def test_a_layout_of_the_script_is_not_among_the_plans_and_that_is_said(tmp_path):
+    script = code("dense", "parallel.mesh(rows=2)").replace("optimizer =", LAID_OUT + "optimizer =")
+    text = plan(tmp_path, script, "-n", "2")
+    assert "own layout over rows=2 is not among them: muster explain --parallel 2 SCRIPT" in text
+    assert "own layout" not in plan(tmp_path, code("dense"), "-n", "2")
 
 
 def test_plans_that_need_more_memory_are_dropped(tmp_path):
