@@ -55,6 +55,7 @@ PUBLIC_FOR = {
     "muster/launch/settings/mesh_file.h": {"apps"},
     "muster/base/call_times.h": {"graph", "launch", "train"},
     "muster/base/protobuf.h": {"checkpoint", "telemetry", "train"},
+    "muster/base/stacks.h": {"cluster", "python"},
     "muster/base/state_clock.h": {"collective", "graph", "server", "train"},
     "muster/graph/cost/graph_observer.h": {"train"},
     "muster/graph/cost/prediction.h": {"train"},

@@ -17,6 +17,9 @@ struct WatchFlags {
   std::string master;
   std::string listen;
   bool dumps = false;
+  bool stacks = false;
+  std::optional<std::uint32_t> rank;
+  std::optional<std::uint32_t> server;
   bool json = false;
   bool watches = false;
   double patience_s = 3;
@@ -32,7 +35,12 @@ bool is_other_index(const WatchFlags& flags) {
 // Of PyTorch's jobs on this host, which have no scheduler.
 int print_torch_status(const WatchFlags& flags, const std::string& why_no_scheduler) {
   if (flags.watches) return refuse("status", "--watch needs a scheduler: " + why_no_scheduler);
-  const auto ranks = launch::find_torch_ranks(flags.dumps, real_clock());
+  if (flags.rank || flags.server)
+    return refuse("status", "--rank and --server need a scheduler: " + why_no_scheduler);
+  const auto question = flags.dumps    ? launch::TorchQuestion::dump
+                        : flags.stacks ? launch::TorchQuestion::stacks
+                                       : launch::TorchQuestion::show;
+  const auto ranks = launch::find_torch_ranks(question, real_clock());
   const auto text = flags.json ? launch::torch_status_json(ranks, flags.master)
                                : launch::torch_status_text(ranks, flags.master);
   if (!text) return refuse("status", fmt::format("{} ({})", why_no_scheduler, text.error().message));
@@ -40,7 +48,29 @@ int print_torch_status(const WatchFlags& flags, const std::string& why_no_schedu
   return 0;
 }
 
+int print_stacks(const WatchFlags& flags, const net::HostPort& scheduler,
+                 const std::shared_ptr<const net::Security>& security) {
+  const cluster::message::StacksRequest request{
+      .role = flags.server ? cluster::Role::server : cluster::Role::worker,
+      .rank = flags.server ? flags.server : flags.rank};
+  const auto stacks = launch::ask_stacks(scheduler, security, request, real_clock());
+  if (!stacks) return refuse("status", stacks.error().message, 1);
+  fmt::print("{}", flags.json ? launch::stacks_json(*stacks) : launch::stacks_text(*stacks));
+  return 0;
+}
+
+// What the flags ask for together that does not go together; empty: nothing.
+std::string contradiction(const WatchFlags& flags) {
+  if ((flags.rank || flags.server) && !flags.stacks)
+    return "--rank and --server choose whose --stacks to show";
+  if (flags.rank && flags.server) return "--rank and --server name two processes: leave one out";
+  if (flags.stacks && flags.watches) return "--stacks shows one moment: leave out --watch";
+  if (flags.stacks && flags.dumps) return "--stacks and --dump are two questions: leave one out";
+  return {};
+}
+
 int print_status(const WatchFlags& flags) {
+  if (const std::string text = contradiction(flags); !text.empty()) return refuse("status", text);
   if (is_other_index(flags)) return 0;
   if (!flags.master.empty() || flags.dumps)
     return print_torch_status(flags, "--master and --dump are for jobs of PyTorch, which have none");
@@ -49,6 +79,7 @@ int print_status(const WatchFlags& flags) {
   if (!scheduler) return refuse("status", scheduler.error().message);
   const auto security = launch::find_security(real_environment(), *scheduler);
   if (!security) return refuse("status", security.error().message);
+  if (flags.stacks) return print_stacks(flags, *scheduler, *security);
   if (flags.watches) return watch_status(*scheduler, *security, flags.json);
   const auto status = launch::ask_status(*scheduler, *security, real_clock());
   if (!status) return refuse("status", status.error().message, 1);
@@ -108,6 +139,11 @@ void add_status(CLI::App& app, Invocation& invocation) {
   command->add_flag(
       "--dump", flags->dumps,
       "Of a PyTorch job: each rank here writes its flight recorder's file first, for torchfrtrace");
+  command->add_flag("--stacks", flags->stacks,
+                    "Show where each process is in its code: Python and C++ stacks, without a debugger");
+  command->add_option("--rank", flags->rank, "With --stacks: of this worker alone")->type_name("NUMBER");
+  command->add_option("--server", flags->server, "With --stacks: of this parameter server alone")
+      ->type_name("NUMBER");
   command->add_flag("--json", flags->json, "Print JSON");
   command->add_flag(
       "--watch", flags->watches,

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "muster/base/stack_probe.h"
 #include "muster/base/state_clock.h"
 #include "muster/base/while_waiting.h"
 
@@ -30,6 +31,7 @@ struct Process {
   spdlog::logger logger;
   WaitHook wait_hook;
   ThreadClock thread_clock;
+  StackProbe stack_probe;
 };
 
 // Never destroyed: threads may log and wait while the process ends.

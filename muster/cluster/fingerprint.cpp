@@ -59,10 +59,19 @@ std::string line_of(std::string_view key, const Groups& groups) {
   return fmt::format("{} is {}", key, fmt::join(parts, ", "));
 }
 
+constexpr const char* version_key = "Muster's version";
+
 }  // namespace
 
+std::string version_in(const Traits& traits) {
+  const auto found = std::ranges::find(traits, version_key, &Trait::key);
+  return found == traits.end() ? "" : found->value;
+}
+
+std::string own_version() { return MUSTER_VERSION; }
+
 Traits traits_of(const Environment& environment) {
-  Traits traits = {{"Muster's version", MUSTER_VERSION},
+  Traits traits = {{version_key, own_version()},
                    {"byte order", std::endian::native == std::endian::little ? "little" : "big"}};
   for (const std::string_view name : variables_that_matter)
     if (const auto value = environment.get(name); value && !value->empty())

@@ -15,6 +15,10 @@ namespace muster::cluster {
 // are not set are absent.
 Traits traits_of(const Environment& environment);
 
+// What the traits of a process say; empty: nothing.
+std::string version_in(const Traits& traits);
+std::string own_version();
+
 struct FingerprintSource {
   std::optional<std::uint32_t> rank = {};
   std::string name = {};  // for people, where there is no rank

@@ -18,6 +18,8 @@
 //                       <-        Ended: the job has ended, well or by a failure
 //   EndedAck            ->
 //                       <-        Stuck: nothing goes on, and who waits for whom; or it goes on again
+//                       <-        AskStacks: where is your main thread?
+//   Stacks              ->
 //
 //   observer (muster status, muster doctor; it never registers)
 //   StatusRequest       ->
@@ -26,6 +28,9 @@
 //                       <-        Echo, the same
 //   MeetDoctors         ->
 //                       <-        Doctors, again whenever one comes or goes
+//   StacksRequest       ->
+//                       <-        ProcessStacks, one for each process, then StacksEnd, and the connection
+//                       ends
 //   EndedEarly          ->        a launcher: a worker has ended well, and may never have registered
 //                       <-        Status
 #pragma once
@@ -236,6 +241,44 @@ struct EndedEarly {
   friend bool operator==(const EndedEarly&, const EndedEarly&) = default;
 };
 
+// Of the worker or server of that rank. Without one, of all, but no more than stacks_processes_max: those
+// who wait for no other come first.
+struct StacksRequest {
+  Role role = Role::worker;
+  std::optional<std::uint32_t> rank = {};
+  friend bool operator==(const StacksRequest&, const StacksRequest&) = default;
+};
+
+// The node takes the stacks of its process, and keeps them in the folder of its run. They are sent where that
+// is asked for.
+struct AskStacks {
+  bool is_answered = true;
+  friend bool operator==(const AskStacks&, const AskStacks&) = default;
+};
+
+struct Stacks {
+  std::string text = {};
+  friend bool operator==(const Stacks&, const Stacks&) = default;
+};
+
+struct ProcessStacks {
+  Role role = Role::worker;
+  std::uint32_t rank = 0;
+  bool has_rank = false;
+  std::int32_t pid = 0;
+  std::string node_id = {};
+  std::string address = {};
+  std::string doing = {};    // as its last heartbeat said
+  std::string problem = {};  // why there are none; empty: there are
+  std::string text = {};
+  friend bool operator==(const ProcessStacks&, const ProcessStacks&) = default;
+};
+
+struct StacksEnd {
+  std::uint32_t left_out = 0;  // processes that were not asked, since there are so many
+  friend bool operator==(const StacksEnd&, const StacksEnd&) = default;
+};
+
 }  // namespace message
 
 using MessageBody =
@@ -243,7 +286,8 @@ using MessageBody =
                  message::Beat, message::PeerGone, message::Leave, message::LeaveAck, message::Ended,
                  message::EndedAck, message::EpochLost, message::Rejoin, message::LinkLost, message::Stuck,
                  message::StatusRequest, message::Status, message::Echo, message::MeetDoctors,
-                 message::Doctors, message::Parameters, message::EndedEarly>;
+                 message::Doctors, message::Parameters, message::EndedEarly, message::StacksRequest,
+                 message::AskStacks, message::Stacks, message::ProcessStacks, message::StacksEnd>;
 
 // Every message says which job and which epoch of it the sender means; both are 0 before it was accepted.
 struct Message {

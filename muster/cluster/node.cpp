@@ -83,6 +83,9 @@ NodeActions NodeMachine::step(const NodeEvent& event, const NodeReport& report, 
                  [&](const node_event::Parameters& e) {
                    if (phase_ == Phase::running && has_connection_) send(message::Parameters{e.report});
                  },
+                 [&](const node_event::Stacks& e) {
+                   if (is_registered() && has_connection_) send(message::Stacks{e.text});
+                 },
                  [&](const node_event::Interrupted&) { interrupted(); }, [](const node_event::Tick&) {}},
       event);
   if (now_ >= deadline()) check();
@@ -231,6 +234,9 @@ void NodeMachine::received(const Message& message) {
                         [&](const message::Waiting& waiting) { wait_for_others(waiting); },
                         [&](const message::RosterReady& ready) { formed(ready, message.epoch); },
                         [&](const message::Stuck& stuck) { log(log::Level::warning, stuck.text); },
+                        [&](const message::AskStacks& ask) {
+                          if (is_registered()) actions_.push_back(node_action::TakeStacks{ask.is_answered});
+                        },
                         [&](const message::EpochLost& lost) { epoch_lost(lost, message.epoch); },
                         [&](const message::LeaveAck&) {
                           if (phase_ != Phase::leaving) return;

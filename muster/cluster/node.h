@@ -62,6 +62,10 @@ struct Leave {
 struct Parameters {
   ParameterReport report;
 };
+// What TakeStacks asked for.
+struct Stacks {
+  std::string text = {};
+};
 struct Interrupted {};
 // The time `deadline()` has come.
 struct Tick {};
@@ -69,7 +73,7 @@ struct Tick {};
 using NodeEvent =
     std::variant<node_event::Connected, node_event::Disconnected, node_event::Received, node_event::Exited,
                  node_event::Endpoint, node_event::LinkLost, node_event::Replaced, node_event::Leave,
-                 node_event::Parameters, node_event::Interrupted, node_event::Tick>;
+                 node_event::Parameters, node_event::Stacks, node_event::Interrupted, node_event::Tick>;
 
 namespace node_action {
 struct Connect {};
@@ -97,6 +101,10 @@ struct PeerLeft {
   std::uint64_t epoch = 0;
   std::uint32_t rank = 0;
 };
+// The event Stacks follows, where that is asked for.
+struct TakeStacks {
+  bool is_answered = true;
+};
 // Said once: the job has ended for this node.
 struct JobEnded {
   std::optional<Failure> failure = {};
@@ -110,8 +118,8 @@ struct Log {
 }  // namespace node_action
 using NodeAction =
     std::variant<node_action::Connect, node_action::Disconnect, node_action::Send, node_action::Watch,
-                 node_action::AskEndpoint, node_action::Formed, node_action::PeerLeft, node_action::JobEnded,
-                 node_action::Left, node_action::Log>;
+                 node_action::AskEndpoint, node_action::Formed, node_action::PeerLeft,
+                 node_action::TakeStacks, node_action::JobEnded, node_action::Left, node_action::Log>;
 using NodeActions = std::vector<NodeAction>;
 
 struct NodeConfig {

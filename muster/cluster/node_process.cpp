@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "muster/base/stacks.h"
 #include "muster/cluster/host.h"
 #include "muster/cluster/node.h"
 #include "muster/cluster/wire.h"
@@ -75,6 +76,7 @@ class Node::Implementation {
   ~Implementation() {
     loop_.post([this] { loop_.stop(); });
     if (thread_.joinable()) thread_.join();
+    if (stacks_thread_.joinable()) stacks_thread_.join();
   }
 
   void start() {
@@ -176,6 +178,9 @@ class Node::Implementation {
       activity_ = activity;
       stats_ = stats;
     });
+  }
+  void set_stacks_keeper(std::function<void(const std::string&)> keep) {
+    loop_.post([this, keep = std::move(keep)] { keep_stacks_ = keep; });
   }
   void report_parameters(ParameterReport report) {
     loop_.post([this, event = node_event::Parameters{std::move(report)}] { step(event); });
@@ -307,6 +312,20 @@ class Node::Implementation {
     if (hooks_.left) hooks_.left(left.epoch, left.rank);
   }
 
+  // On a thread of its own, since heartbeats go on meanwhile. Who asks during that gets the same ones.
+  void apply(const node_action::TakeStacks& take) {
+    wants_stacks_ = wants_stacks_ || take.is_answered;
+    if (stacks_thread_.joinable()) return;
+    stacks_thread_ = std::thread([this, keep = keep_stacks_] {
+      std::string text = take_stacks();
+      if (keep) keep(text);
+      loop_.post([this, text = std::move(text)] {
+        stacks_thread_.join();
+        if (std::exchange(wants_stacks_, false)) step(node_event::Stacks{text});
+      });
+    });
+  }
+
   void apply(const node_action::JobEnded& ended) {
     {
       const std::lock_guard lock(mutex_);
@@ -351,6 +370,9 @@ class Node::Implementation {
   EpochHooks hooks_;
   std::function<Activity()> activity_;
   std::function<ProcessStats()> stats_;
+  std::function<void(const std::string&)> keep_stacks_;
+  bool wants_stacks_ = false;  // the scheduler does, of those that are being taken
+  std::thread stacks_thread_;
   std::optional<Failure> asked_;  // where this process will be reached, because of this
 
   std::atomic<std::uint64_t> last_step_{no_step};
@@ -415,6 +437,10 @@ void Node::report_parameters(ParameterReport report) {
 
 void Node::on_beat(std::function<Activity()> activity, std::function<ProcessStats()> stats) {
   if (!implementation_->is_forked()) implementation_->set_reports(std::move(activity), std::move(stats));
+}
+
+void Node::on_stacks(std::function<void(const std::string&)> keep) {
+  if (!implementation_->is_forked()) implementation_->set_stacks_keeper(std::move(keep));
 }
 
 void Node::on_epoch(EpochHooks hooks) {

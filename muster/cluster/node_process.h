@@ -72,6 +72,10 @@ class Node {
   // asked for each heartbeat on the node's own thread, and never after the Node is gone.
   void on_beat(std::function<Activity()> activity, std::function<ProcessStats()> stats = {});
 
+  // Called with the stacks of this process each time that they were taken, on another thread: when an
+  // observer asks for them, or the job is stuck. Never after the Node is gone.
+  void on_stacks(std::function<void(const std::string&)> keep);
+
   // How this process goes from one epoch of a recovering job to the next. All are called on the node's own
   // thread, one after the other; `lost` may be called again before `formed` when the next epoch is lost too.
   struct EpochHooks {

@@ -158,6 +158,7 @@ void SchedulerMachine::Dispatcher::handle(const scheduler_event::Received& event
           [&](const message::EndedAck&) { job_.phase().told(id); },
           [&](const message::Rejoin& rejoin) { job_.phase().rejoined(id, *peer, rejoin, message.epoch); },
           [&](const message::LinkLost& lost) { job_.phase().link_lost(*peer, lost, message.epoch); },
+          [&](const message::Stacks& stacks) { job_.observers.stacks.answered(id, stacks); },
           [&](const message::Parameters& said) {
             if (job_.is(JobState::running) && message.epoch == job_.ledger.epoch)
               job_.parameters.note(*peer, said.report);

@@ -14,9 +14,10 @@ using net::ByteWriter;
 // The frame types, in the order of MessageBody's alternatives.
 constexpr std::uint16_t type_count = std::variant_size_v<MessageBody>;
 constexpr std::string_view type_names[type_count] = {
-    "Register", "Accept", "Refuse",      "Waiting",   "RosterReady", "Beat",      "PeerGone", "Leave",
-    "LeaveAck", "Ended",  "EndedAck",    "EpochLost", "Rejoin",      "LinkLost",  "Stuck",    "StatusRequest",
-    "Status",   "Echo",   "MeetDoctors", "Doctors",   "Parameters",  "EndedEarly"};
+    "Register",   "Accept",        "Refuse",    "Waiting",  "RosterReady",   "Beat",     "PeerGone",
+    "Leave",      "LeaveAck",      "Ended",     "EndedAck", "EpochLost",     "Rejoin",   "LinkLost",
+    "Stuck",      "StatusRequest", "Status",    "Echo",     "MeetDoctors",   "Doctors",  "Parameters",
+    "EndedEarly", "StacksRequest", "AskStacks", "Stacks",   "ProcessStacks", "StacksEnd"};
 constexpr std::uint8_t code_max = static_cast<std::uint8_t>(Code::internal);
 // A member's numbers and the lengths of its texts.
 constexpr std::size_t member_size_bytes_min = 1 + 4 + 2 + 4 + 8 + 1 + 6 * 4;
@@ -240,7 +241,6 @@ void write(ByteWriter& out, const message::Doctors& body) {
   out.number(static_cast<std::uint32_t>(body.doctors.size()));
   for (const message::Doctor& doctor : body.doctors) write(out, doctor);
 }
-
 void write(ByteWriter& out, const message::Parameters& body) {
   const ParameterReport& report = body.report;
   out.number(report.series);
@@ -254,6 +254,25 @@ void write(ByteWriter& out, const message::Parameters& body) {
 void write(ByteWriter& out, const message::EndedEarly& body) {
   out.text(cut(body.node_id, name_limit_bytes));
 }
+void write(ByteWriter& out, const message::StacksRequest& body) {
+  out.number(static_cast<std::uint8_t>(body.role));
+  out.number(static_cast<std::uint8_t>(body.rank.has_value()));
+  if (body.rank) out.number(*body.rank);
+}
+void write(ByteWriter& out, const message::AskStacks& body) {
+  out.number(static_cast<std::uint8_t>(body.is_answered));
+}
+void write(ByteWriter& out, const message::Stacks& body) { out.text(cut(body.text, stacks_limit_bytes)); }
+void write(ByteWriter& out, const message::ProcessStacks& body) {
+  out.number(static_cast<std::uint8_t>(body.role));
+  out.number(body.rank);
+  out.number(static_cast<std::uint8_t>(body.has_rank));
+  out.number(static_cast<std::uint32_t>(body.pid));
+  for (const std::string* name : {&body.node_id, &body.address}) out.text(cut(*name, name_limit_bytes));
+  for (const std::string* words : {&body.doing, &body.problem}) out.text(cut(*words, words_limit_bytes));
+  out.text(cut(body.text, stacks_limit_bytes));
+}
+void write(ByteWriter& out, const message::StacksEnd& body) { out.number(body.left_out); }
 
 // Reads values that may be out of their range; the first such value makes the message unusable. Texts come
 // out as they can be shown to people, whichever process made them: no caller has to think of it.
@@ -512,6 +531,22 @@ class Reader {
     for (std::string& each : report.names) each = name();
   }
   void read(message::EndedEarly& body) { body.node_id = name(); }
+  void read(message::StacksRequest& body) {
+    body.role = role();
+    if (flag()) body.rank = u32();
+  }
+  void read(message::AskStacks& body) { body.is_answered = flag(); }
+  void read(message::Stacks& body) { body.text = text(stacks_limit_bytes, LineBreaks::kept); }
+  void read(message::ProcessStacks& body) {
+    body.role = role();
+    body.rank = u32();
+    body.has_rank = flag();
+    body.pid = i32();
+    for (std::string* each : {&body.node_id, &body.address}) *each = name();
+    for (std::string* each : {&body.doing, &body.problem}) *each = line();
+    body.text = text(stacks_limit_bytes, LineBreaks::kept);
+  }
+  void read(message::StacksEnd& body) { body.left_out = u32(); }
 
   Result<> finish(std::string_view what) const {
     MUSTER_TRY_VOID(in_.finish(what));

@@ -28,6 +28,9 @@ inline constexpr std::size_t path_limit_bytes = 1 << 10;
 inline constexpr std::size_t echo_limit_bytes = 32 << 10;
 inline constexpr std::size_t status_nodes_max = worker_num_max;
 inline constexpr std::size_t doctors_max = 64;
+// The text of Stacks, and of how many processes they are told at once.
+inline constexpr std::size_t stacks_limit_bytes = 32 << 10;
+inline constexpr std::size_t stacks_processes_max = 64;
 
 // A whole frame, header included.
 std::vector<std::byte> encode_message(const Message& message);

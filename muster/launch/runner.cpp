@@ -185,7 +185,13 @@ Result<> open_server(Servers& servers, const JobSettings& job, JobServer::Shows 
   auto server = JobServer::open(shows, where);
   if (!server)
     return fail(server.error().code, fmt::format("{} {}: {}", origin, where, server.error().message));
-  if (is_page) server->set_logs(job.log_folder.value, true);
+  if (is_page) {
+    server->set_logs(job.log_folder.value, true);
+    MUSTER_TRY_VOID(server->allow_actions({.run_folder = job.log_folder.value,
+                                           .reaches_workers = job.has_page_actions(),
+                                           .restarts = job.max_restarts.value > 0 && !job.restarts_group(),
+                                           .worker_num = static_cast<std::uint32_t>(job.slot_count())}));
+  }
   fmt::print(stderr, "muster: {} at {}\n", is_page ? "page of the job" : "numbers of the job", server->url());
   servers.push_back(std::make_unique<JobServer>(*std::move(server)));
   return {};

@@ -44,6 +44,16 @@ Result<JobStatus> ask_status(const net::HostPort& scheduler, std::shared_ptr<con
 Result<> tell_of_early_end(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security,
                            const std::string& node_id, const Clock& clock);
 
+// What the processes of a job do, from inside (stacks.cpp).
+struct JobStacks {
+  std::vector<cluster::message::ProcessStacks> processes = {};
+  std::uint32_t left_out = 0;  // which were not asked
+};
+Result<JobStacks> ask_stacks(const net::HostPort& scheduler, std::shared_ptr<const net::Security> security,
+                             const cluster::message::StacksRequest& request, const Clock& clock);
+std::string stacks_text(const JobStacks& stacks);
+std::string stacks_json(const JobStacks& stacks);
+
 // "forming", ...: for programs.
 std::string_view state_name(cluster::message::Status::State state);
 
@@ -70,8 +80,13 @@ struct TorchRank {
   std::string answer;      // JSON; empty: it gave none in time
 };
 
-// Of this user's processes. dumps: each of them writes what PyTorch's flight recorder has first.
-std::vector<TorchRank> find_torch_ranks(bool dumps, const Clock& clock);
+enum class TorchQuestion : std::uint8_t {
+  show,    // what each rank is at
+  dump,    // and it writes what PyTorch's flight recorder has first
+  stacks,  // and its stacks
+};
+// Of this user's processes.
+std::vector<TorchRank> find_torch_ranks(TorchQuestion question, const Clock& clock);
 
 // A table for each job, which is named by its store; `master` ("host:port", as MASTER_ADDR and MASTER_PORT)
 // chooses one, empty takes all. Fails where there is none.

@@ -76,6 +76,8 @@ class Supervisor final : public CrewListener {
   static ProcessSpec spec_of_return(ProcessSpec spec, std::size_t restarts);
   ProcessSpec spec_of_group(ProcessSpec spec) const;
   void restart_what_is_due();
+  void restart_what_is_asked_for();
+  void restart_asked(std::uint32_t rank);
   void tell_of_early_ends();
   void tell_other_hosts_of_early_ends();
   bool has_work_left_besides(const Running& process) const;

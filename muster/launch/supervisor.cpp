@@ -116,6 +116,7 @@ int Supervisor::run() {
     show_state();
     wait(phase_ == Phase::running ? std::nullopt : std::optional(deadline_));
     outputs_.release_due(options_.clock.now());
+    restart_what_is_asked_for();
     restart_what_is_due();
     restart_group_when_ended();
     tell_of_early_ends();
@@ -185,6 +186,8 @@ void Supervisor::wait(std::optional<TimePoint> until) {
     if (const auto time = crew->wake_at()) until = until ? std::min(*until, *time) : *time;
   }
   crew_at.push_back(polled.size());
+  for (const JobServer* const server : options_.servers)
+    polled.push_back({.fd = server->fd_beside(), .events = POLLIN, .revents = 0});
   if (const auto due = outputs_.due()) until = until ? std::min(*until, *due) : *due;
   for (const Running& process : processes_)
     if (process.restart_at) until = until ? std::min(*until, *process.restart_at) : *process.restart_at;

@@ -5,7 +5,9 @@
 #include <csignal>
 
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/launch/dashboard/job_server.h"
 #include "muster/launch/process.h"
+#include "muster/launch/runs/run_record.h"
 #include "muster/launch/supervision.h"
 #include "muster/launch/verdict.h"
 
@@ -77,6 +79,36 @@ void Supervisor::restart_what_is_due() {
     outputs_.forget(index_of(process));
     process.crew->start(index_of(process), spec_of_return(*process.spec, process.restarts.restarts()));
   }
+}
+
+// On the page of the job.
+void Supervisor::restart_what_is_asked_for() {
+  for (JobServer* const server : options_.servers)
+    if (const auto rank = server->take_restart()) restart_asked(*rank);
+}
+
+// Its process is killed, and started again as any that dies.
+void Supervisor::restart_asked(std::uint32_t rank) {
+  const std::string label = fmt::format("worker {}", rank);
+  const auto process = std::ranges::find_if(processes_, [&](const Running& each) {
+    return each.spec->role == "worker" && each.spec->label == label;
+  });
+  std::string refusal;
+  if (process == processes_.end())
+    refusal = "this launcher has not started it";
+  else if (phase_ != Phase::running || process->has_ended())
+    refusal = "it does not run now";
+  else if (process->restarts.restarts() >= options_.restarts_max)
+    refusal = fmt::format("it has been started again {} times, as often as --max-restarts allows",
+                          process->restarts.restarts());
+  if (!refusal.empty()) {
+    const std::string text = fmt::format("{} is not restarted: {}", label, refusal);
+    say(text);
+    if (options_.record != nullptr) options_.record->note("warning", label, text);
+    return;
+  }
+  say(fmt::format("{} (pid {}) is killed: its restart was asked for on the page", label, process->pid));
+  process->crew->signal(index_of(*process), SIGKILL);
 }
 
 // As torchrun does: the first failure ends all, and all begin again. Returns whether they will.

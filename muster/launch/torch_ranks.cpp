@@ -157,14 +157,16 @@ std::vector<std::vector<std::string>> rows_of(const TorchRank& rank, const json&
 }  // namespace torch_ranks
 }  // namespace
 
-std::vector<TorchRank> find_torch_ranks(bool dumps, const Clock& clock) {
+std::vector<TorchRank> find_torch_ranks(TorchQuestion question, const Clock& clock) {
   std::vector<std::pair<TorchRank, net::Descriptor>> asked;
-  const std::string_view question = dumps ? "dump\n" : "show\n";
+  const std::string_view words = question == TorchQuestion::dump     ? "dump\n"
+                                 : question == TorchQuestion::stacks ? "stacks\n"
+                                                                     : "show\n";
   for (TorchRank& rank : torch_ranks::named()) {
     auto socket = torch_ranks::reach(rank);
     if (!socket) continue;
     static_cast<void>(
-        ::send(socket->get(), question.data(), question.size(), MSG_NOSIGNAL));  // or it does not answer
+        ::send(socket->get(), words.data(), words.size(), MSG_NOSIGNAL));  // or it does not answer
     asked.emplace_back(std::move(rank), *std::move(socket));
   }
   const TimePoint until = clock.now() + torch_ranks::answer_longest;
@@ -189,6 +191,10 @@ Result<std::string> torch_status_text(const std::vector<TorchRank>& ranks, const
     for (const auto& [rank, said] : job.ranks)
       if (said.is_object() && said.contains("dumped"))
         text += fmt::format("rank {}: {}\n", rank.rank, said.value("dumped", std::string()));
+    for (const auto& [rank, said] : job.ranks)
+      if (said.is_object() && said.contains("stacks"))
+        text += fmt::format("rank {} (process {}):\n{}", rank.rank, rank.process,
+                            printable(said.value("stacks", std::string()), LineBreaks::kept));
   }
   return text;
 }

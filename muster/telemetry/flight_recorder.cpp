@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -132,7 +133,7 @@ Result<std::shared_ptr<FlightRecorder>> FlightRecorder::open(const std::string& 
   head.pid = process.pid;
   process.host.copy(head.host.data(), head.host.size() - 1);
   head.magic = flight_magic;
-  return std::shared_ptr<FlightRecorder>(new FlightRecorder(bytes));
+  return std::shared_ptr<FlightRecorder>(new FlightRecorder(bytes, path));
 }
 
 FlightRecorder::~FlightRecorder() { ::munmap(memory_, file_bytes); }
@@ -184,6 +185,41 @@ void FlightRecorder::note_leave(std::int32_t status) {
   shared(head_of(memory_).has_left).store(1, std::memory_order_release);
 }
 
+namespace {
+
+constexpr std::string_view stacks_begin =
+    "Muster stacks 1, taken at ";  // then nanoseconds since 1970 and a new line
+constexpr std::size_t stacks_file_bytes_max = 1 << 20;
+
+std::string stacks_path(const std::string& flight_path) {
+  return std::filesystem::path(flight_path).replace_extension(stacks_extension).string();
+}
+
+// Nothing: there are none, or the file is another one.
+std::optional<FlightStacks> read_stacks(const std::string& path) {
+  std::error_code ignored;
+  const bool is_small = std::filesystem::is_regular_file(path, ignored) &&
+                        std::filesystem::file_size(path, ignored) <= stacks_file_bytes_max;
+  const auto bytes = is_small ? real_files().read(path) : fail(Code::not_found, path);
+  if (!bytes) return std::nullopt;
+  std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  const auto line_end = text.find('\n');
+  if (!text.starts_with(stacks_begin) || line_end == std::string_view::npos) return std::nullopt;
+  FlightStacks stacks;
+  const char* const end = text.data() + line_end;
+  const auto number = std::from_chars(text.data() + stacks_begin.size(), end, stacks.taken_ns);
+  if (number.ec != std::errc() || number.ptr != end) return std::nullopt;
+  stacks.text = printable(text.substr(line_end + 1), LineBreaks::kept);
+  return stacks;
+}
+
+}  // namespace
+
+Result<> FlightRecorder::keep_stacks(const std::string& text) const {
+  const std::string all = fmt::format("{}{}\n{}", stacks_begin, wall_ns(), text);
+  return real_files().write(stacks_path(path_), std::as_bytes(std::span(all)));
+}
+
 Result<Flight> read_flight(const std::string& path) {
   std::error_code ignored;
   const bool has_size = std::filesystem::is_regular_file(path, ignored) &&
@@ -208,6 +244,7 @@ Result<Flight> read_flight(const std::string& path) {
                             .host = printable(head.host.data())},
                 .began_ns = head.began_ns};
   if (head.has_left != 0) flight.left = head.left_status;
+  flight.stacks = read_stacks(stacks_path(path));
   for (std::size_t i = 0; i < flight_groups; ++i) {
     const GroupSlot& slot = group_slot(bytes.data(), i);
     if (slot.id == 0) continue;

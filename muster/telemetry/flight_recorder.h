@@ -19,6 +19,7 @@ inline constexpr std::size_t flight_records = 2000;
 inline constexpr std::size_t flight_groups = 64;
 inline constexpr const char* flight_folder = "flight";  // in that of a run
 inline constexpr const char* flight_extension = ".flight";
+inline constexpr const char* stacks_extension = ".stacks";  // beside it
 
 enum class FlightState : std::uint8_t { started = 1, completed = 2, failed = 3 };
 
@@ -71,19 +72,29 @@ class FlightRecorder {
   void end(std::uint64_t serial, const std::optional<Code>& failure);
   // The process leaves its job with this exit status.
   void note_leave(std::int32_t status);
+  // The stacks of the process as they are now, in a file beside this one, instead of those before.
+  Result<> keep_stacks(const std::string& text) const;
 
  private:
-  explicit FlightRecorder(std::byte* memory) : memory_(memory) {}
+  FlightRecorder(std::byte* memory, std::string path) : memory_(memory), path_(std::move(path)) {}
   std::byte* const memory_;
+  const std::string path_;
 };
 
-// What a file tells.
+struct FlightStacks {
+  std::int64_t taken_ns = 0;  // since 1970
+  std::string text = {};
+  friend bool operator==(const FlightStacks&, const FlightStacks&) = default;
+};
+
+// What a file tells, and the one beside it.
 struct Flight {
   FlightProcess process = {};
   std::int64_t began_ns = 0;
   std::optional<std::int32_t> left = {};   // with this exit status
   std::vector<FlightGroup> groups = {};    // in the order in which they were formed
   std::vector<FlightRecord> records = {};  // by serial
+  std::optional<FlightStacks> stacks = {};
 };
 // Fails where it is no such file. Whatever it holds, reading it is safe; a record that is just being written
 // is left out.

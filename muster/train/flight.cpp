@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "muster/net/net.h"
+#include "muster/train/job.h"
+#include "muster/train/process.h"
+#include "muster/train/session.h"
 
 namespace muster::train {
 namespace {
@@ -24,7 +27,10 @@ void remove_earlier(const fs::path& folder, const std::string& beginning) {
         entry.path().extension() == telemetry::flight_extension)
       found.emplace_back(entry.last_write_time(ignored), entry.path());
   std::ranges::sort(found);
-  for (std::size_t i = 0; i + earlier_kept < found.size(); ++i) fs::remove(found[i].second, ignored);
+  for (std::size_t i = 0; i + earlier_kept < found.size(); ++i) {
+    fs::remove(found[i].second, ignored);
+    fs::remove(found[i].second.replace_extension(telemetry::stacks_extension), ignored);
+  }
 }
 
 }  // namespace
@@ -48,6 +54,16 @@ std::shared_ptr<telemetry::FlightRecorder> open_flight_recorder(const cluster::N
   log::warning(
       fmt::format("`muster autopsy` will not know of this process's calls: {}", recorder.error().message));
   return nullptr;
+}
+
+void keep_seed(const Environment& environment) {
+  const std::string folder = environment.get("MUSTER_RUN_FOLDER").value_or("");
+  const bool is_kept = process().kept_seed == seed();
+  if (folder.empty() || Session::current() == nullptr || rank() != 0 || is_kept) return;
+  process().kept_seed = seed();
+  const std::string text = fmt::format("{{\"seed\":{}}}\n", seed());
+  if (const auto kept = real_files().write(folder + "/training.json", std::as_bytes(std::span(text))); !kept)
+    log::warning(fmt::format("`muster runs` will not know the seed of this run: {}", kept.error().message));
 }
 
 }  // namespace muster::train

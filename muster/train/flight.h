@@ -1,4 +1,4 @@
-// Private to train: the flight recorder of a worker, in the folder of its run.
+// Private to train: files of a worker in the folder of its run: its flight recorder, its seed.
 #pragma once
 
 #include <memory>
@@ -12,5 +12,8 @@ namespace muster::train {
 // the files that earlier processes of this rank have left there, the newest stay.
 std::shared_ptr<telemetry::FlightRecorder> open_flight_recorder(const cluster::Node& node,
                                                                 const Environment& environment);
+
+// The seed of everything random, in the folder of the run, from rank 0. Once for each seed.
+void keep_seed(const Environment& environment);
 
 }  // namespace muster::train

@@ -59,6 +59,7 @@ void watch_numbers(const Environment& environment) {
   graph::set_anomaly_hooks({.line = graph::anomaly_hooks().line, .step = &step_text, .loss = &look_at_loss});
   if (environment.get("MUSTER_DETECT_ANOMALY") == "1") detect_anomaly();
   process().metrics_file = environment.get("MUSTER_METRICS_FILE").value_or("");
+  process().page_requests_folder = environment.get("MUSTER_PAGE_REQUESTS").value_or("");
 }
 
 }  // namespace muster::train

@@ -54,6 +54,8 @@ class ModelCheckpoint : public Callback {
   bool shares_state() const override { return true; }
   Result<> load_state_of_another(const State& state) override;
 
+  // Now, whatever the config says. Between on_train_begin and the end of the training.
+  Result<> save(CallbackContext& context);
   // The last file that was written; empty before.
   std::string latest_ckpt_file_name() const;
 
@@ -69,7 +71,6 @@ class ModelCheckpoint : public Callback {
 
  private:
   bool is_due(const CallbackContext& context) const;
-  Result<> save(CallbackContext& context);
   // Whether it was written.
   bool write(std::span<const checkpoint::Entry> parameters, const std::string& path);
   void write_state(const checkpoint::Point& point, std::span<const std::string> in_checkpoint,

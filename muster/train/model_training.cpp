@@ -10,10 +10,12 @@
 #include "muster/train/activity_scope.h"
 #include "muster/train/agreement.h"
 #include "muster/train/divided_parameters.h"
+#include "muster/train/flight.h"
 #include "muster/train/front_end.h"
 #include "muster/train/job.h"
 #include "muster/train/metrics.h"
 #include "muster/train/model_steps.h"
+#include "muster/train/page_requests.h"
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/process.h"
 #include "muster/train/run_context.h"
@@ -35,9 +37,10 @@ TrainingLoop::Options loop_options(const TrainOptions& options, bool groups_step
           .recovery = options.recovery};
 }
 
-// And the callback that the environment asks for.
-TrainOptions with_metrics_file(TrainOptions options) {
-  if (CallbackPtr callback = metrics_file_callback()) options.callbacks.push_back(std::move(callback));
+// And the callbacks that the environment asks for.
+TrainOptions with_own_callbacks(TrainOptions options) {
+  for (CallbackPtr callback : {metrics_file_callback(), page_requests_callback()})
+    if (callback) options.callbacks.push_back(std::move(callback));
   return options;
 }
 
@@ -45,7 +48,7 @@ TrainOptions with_metrics_file(TrainOptions options) {
 
 Model::Training::Training(Model& model, const TrainOptions& options)
     : model_(model),
-      options_(with_metrics_file(options)),
+      options_(with_own_callbacks(options)),
       context_(model.prepared_context(options.context, CallbackContext::Mode::train, options_.callbacks)),
       loop_(*this, loop_options(options, groups_steps(), model.passes_)),
       eval_loss_(std::make_shared<Loss>()) {
@@ -69,6 +72,7 @@ Result<> Model::Training::run() {
 
 Result<> Model::Training::open(TrainingLoop&) {
   const ActivityScope starting(cluster::WorkPhase::starting);
+  keep_seed(real_environment());
   MUSTER_TRY_VOID(check_options());
   MUSTER_TRY_VOID(model_.check_equal_division(*model_.train_network_));
   // Before anything is restored: a point holds this worker's pieces.

@@ -18,6 +18,7 @@
 #include "muster/train/context.h"
 #include "muster/train/data_settings.h"
 #include "muster/train/front_end.h"
+#include "muster/train/page_requests.h"
 #include "muster/train/parameter_servers.h"
 #include "muster/train/ps_context.h"
 #include "muster/train/recovering_call.h"
@@ -147,6 +148,9 @@ struct Process {
   StepPlanner* planner = nullptr;                        // of parallel.plan(): step_planner.h
   std::string metrics_file;                              // MUSTER_METRICS_FILE, or empty
   std::set<std::string> warnings_given;
+  std::string page_requests_folder;  // MUSTER_PAGE_REQUESTS, or empty
+  PageRequestCounts page_requests_done;
+  std::optional<std::uint64_t> kept_seed;  // in the folder of the run
 };
 
 // Never destroyed: threads and exit handlers may look at it until the very end of the process.

@@ -132,6 +132,12 @@ void Session::follow_cluster() {
            [this](std::shared_ptr<const cluster::Roster> roster) { groups_->formed(std::move(roster)); },
        .left = [this](std::uint64_t epoch, std::uint32_t rank) { groups_->left(epoch, rank); },
        .replaced = [this] { return recovery_.lost_folder(); }});
+  if (recorder_)
+    node_->on_stacks([recorder = recorder_](const std::string& text) {
+      if (const auto kept = recorder->keep_stacks(text); !kept)
+        log::warning(
+            fmt::format("`muster autopsy` will not know this process's stacks: {}", kept.error().message));
+    });
   node_->on_beat(
       [this] {
         cluster::Activity activity = activity_of_main_thread();

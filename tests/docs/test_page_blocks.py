@@ -26,6 +26,7 @@ NOT_RUN = {
     "docs/guide/profiling.md": 1,
     "docs/guide/pytorch.md": 2,
     "docs/guide/rdma.md": 1,
+    "docs/guide/watching.md": 1,
 }
 
 # Without hosts of their own pages name ports of this one, as the seeds do.

@@ -235,6 +235,7 @@ def test_two_runs_are_compared_and_only_what_differs_is_shown(tmp_path):
         [json.loads(line) for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()] for name in "ab"
     )
     assert rows["steps"] == ["10", "10"]
+    assert rows["seed"] == ["1", "2"]
     assert rows["OMP_NUM_THREADS"] == ['"1"', '"2"']
     assert rows["versions"] == ["the same"]
     assert rows["host"] == ["the same"]

@@ -34,6 +34,10 @@ bool ObserverDesk::serve(PeerId id, const Message& message) {
       job_.refuse(id, fmt::format("it is here already, or {} doctors are", doctors_max));
     return true;
   }
+  if (const auto* request = std::get_if<message::StacksRequest>(&message.body)) {
+    stacks.ask(id, *request);
+    return true;
+  }
   if (const auto* ended = std::get_if<message::EndedEarly>(&message.body)) {
     ended_early(ended->node_id);
     tell_status(id);
@@ -69,10 +73,12 @@ void ObserverDesk::tell_status(PeerId id) {
 
 void ObserverDesk::forget(PeerId id) {
   if (observers_.left(id)) tell_doctors();
+  stacks.forget(id);
 }
 
 void ObserverDesk::check() {
   if (job_.now >= status_until_) status_.reset();
+  stacks.check();
 }
 
 void ObserverDesk::tell_doctors() {

@@ -6,6 +6,7 @@
 
 #include "muster/cluster/messages.h"
 #include "muster/cluster/observers.h"
+#include "muster/cluster/scheduler/stacks_desk.h"
 
 namespace muster::cluster {
 
@@ -13,7 +14,7 @@ class Job;
 
 class ObserverDesk {
  public:
-  explicit ObserverDesk(Job& job) : job_(job) {}
+  explicit ObserverDesk(Job& job) : stacks(job), job_(job) {}
 
   // Whether this was for an observer.
   bool serve(PeerId id, const Message& message);
@@ -21,6 +22,8 @@ class ObserverDesk {
   void forget(PeerId id);
   // Lets go of answers that no observer will get any more.
   void check();
+
+  StacksDesk stacks;
 
  private:
   void tell_status(PeerId id);

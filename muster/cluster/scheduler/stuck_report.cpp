@@ -67,6 +67,7 @@ void StuckReport::check() {
       fmt::format("no step has been finished for {:.3g} s{}: {}", in_seconds(watch_.pause(job_.now)),
                   usual ? fmt::format(" (one is usually seen after {:.2g} s)", in_seconds(*usual)) : "",
                   who_waits_for_whom()));
+  job_.observers.stacks.keep_all();
 }
 
 // The most patient phase of the ranks that wait for none. Nothing where no rank waits for another and the

@@ -28,7 +28,7 @@ struct JobPoint {
 JobPoint point_of(const JobStatus& job, double time);
 
 struct JobEvent {
-  // formed, recovering, lost, back, left, slow, not_slow, saved, evaluated, warning, error, ended
+  // formed, recovering, lost, back, left, slow, not_slow, saved, evaluated, warning, error, asked, ended
   std::string kind;
   double time = 0;
   std::string process = {};  // "worker 3"; empty: the whole job

@@ -23,6 +23,7 @@
 #include "muster/launch/dashboard/job_json.h"
 #include "muster/launch/dashboard/log_files.h"
 #include "muster/launch/dashboard/page.h"
+#include "muster/launch/dashboard/page_actions.h"
 #include "muster/launch/runs/run_record.h"
 #include "muster/launch/status.h"
 #include "muster/net/net.h"
@@ -81,6 +82,9 @@ class JobServer::Implementation {
 
   std::string url() const;
   void set_logs(const std::string& folder, bool records);
+  Result<> allow_actions(const Actions& actions);
+  int fd_beside() const { return beside_.get(); }
+  std::optional<std::uint32_t> take_restart();
   Result<> serve(const Ask& ask, const Clock& clock);
   Result<> read_record();
   [[noreturn]] void serve_recorded(const Clock& clock);
@@ -91,6 +95,7 @@ class JobServer::Implementation {
  private:
   HttpResponse answer(const HttpRequest& request, const Ask& ask, const Clock& clock);
   HttpResponse answer_page(const HttpRequest& request) const;
+  HttpResponse act(const HttpRequest& request, const Clock& clock);
   HttpResponse answer_log(const HttpRequest& request) const;
   std::optional<std::string> why_foreign(const HttpRequest& request) const;
   void refresh(const Ask& ask, const Clock& clock);
@@ -103,6 +108,8 @@ class JobServer::Implementation {
   std::string where_;
   HttpServer http_;
   std::optional<LogFolder> logs_;
+  PageActions actions_{{.why_not = "nothing can be changed here: the page of `muster run --dashboard` can"}};
+  std::string token_ = {};  // of the link
   telemetry::AppendFile record_;
   double recorded_at_ = 0;
   double record_interval_ = 0;
@@ -123,7 +130,25 @@ class JobServer::Implementation {
 // ---- What is answered -------------------------------------------------------------------------------------
 
 std::string JobServer::Implementation::url() const {
-  return fmt::format("http://{}/{}", to_string(http_.address()), shows_ == Shows::numbers ? "metrics" : "");
+  return fmt::format("http://{}/{}{}", to_string(http_.address()), shows_ == Shows::numbers ? "metrics" : "",
+                     token_.empty() ? "" : "#token=" + token_);
+}
+
+// The token is on its way in clear text: not over a network.
+Result<> JobServer::Implementation::allow_actions(const Actions& actions) {
+  if (!net::is_loopback(http_.address().ip)) {
+    actions_ =
+        PageActions({.why_not = "nothing can be changed over a network: the page at a port of the launcher's "
+                                "host alone (--dashboard or --dashboard=PORT) can, through ssh -L"});
+    return {};
+  }
+  MUSTER_TRY(token_, new_page_token());
+  actions_ = PageActions({.token = token_,
+                          .folder = actions.run_folder,
+                          .reaches_workers = actions.reaches_workers,
+                          .restarts = actions.restarts,
+                          .worker_num = actions.worker_num});
+  return {};
 }
 
 void JobServer::Implementation::set_logs(const std::string& folder, bool records) {
@@ -156,6 +181,7 @@ std::optional<std::string> JobServer::Implementation::why_foreign(const HttpRequ
 
 HttpResponse JobServer::Implementation::answer(const HttpRequest& request, const Ask& ask,
                                                const Clock& clock) {
+  if (request.path == "/act" && shows_ == Shows::page) return act(request, clock);
   if (request.method != "GET") return refusal(405, "only GET is answered: nothing can be changed here");
   if (request.path == "/metrics") {
     if (clock.now() - asked_at_ >= ask_interval && ask) refresh(ask, clock);
@@ -164,6 +190,23 @@ HttpResponse JobServer::Implementation::answer(const HttpRequest& request, const
   if (shows_ == Shows::numbers) return refusal(404, "the numbers are at /metrics");
   if (const auto reason = why_foreign(request)) return refusal(403, *reason);
   return answer_page(request);
+}
+
+HttpResponse JobServer::Implementation::act(const HttpRequest& request, const Clock& clock) {
+  if (const auto reason = why_foreign(request)) return refusal(403, *reason);
+  if (!end_.empty() || is_over_) return refusal(409, "the job has ended");
+  const PageActions::Checked checked = actions_.check(request, clock.now());
+  if (!checked.action) return checked.refused;
+  const PageAction& action = *checked.action;
+  if (action.kind != PageAction::Kind::restart) {
+    if (const auto asked = actions_.ask_workers(action); !asked) return refusal(500, asked.error().message);
+  } else if (::send(beside_.get(), &action.rank, sizeof action.rank, MSG_NOSIGNAL) < 0) {
+    return refusal(500, "the launcher does not answer");
+  }
+  const JobEvent event{"asked", telemetry::wall_seconds(), "", to_string(action)};
+  history_.add(event);
+  tell({event}, clock);
+  return {.status = 202, .body = event.text + "\n"};
 }
 
 HttpResponse JobServer::Implementation::answer_page(const HttpRequest& request) const {
@@ -204,6 +247,8 @@ std::string JobServer::Implementation::greeting() const {
                                 {"columns", rank_columns()},
                                 {"points", points_json(history_.points())},
                                 {"events", std::move(events)},
+                                {"may_act", actions_.may_act()},
+                                {"restarts", actions_.restarts()},
                                 {"has_logs", logs_.has_value()}};
   std::string text = event_text("hello", line_of(hello));
   if (!state_.empty()) text += event_text("state", state_);
@@ -324,6 +369,13 @@ Result<> JobServer::Implementation::serve_beside(const ProcessSpec& spec, const 
   ::_exit(served ? 0 : 1);
 }
 
+std::optional<std::uint32_t> JobServer::Implementation::take_restart() {
+  std::uint32_t rank = 0;
+  const ssize_t size = beside_ ? ::recv(beside_.get(), &rank, sizeof rank, MSG_DONTWAIT) : -1;
+  if (size == 0) beside_.reset();  // that process is gone
+  return size == static_cast<ssize_t>(sizeof rank) ? std::optional(rank) : std::nullopt;
+}
+
 void JobServer::Implementation::end_beside(int exit_code) {
   if (!beside_) return;
   if (::send(beside_.get(), &exit_code, sizeof exit_code, MSG_NOSIGNAL) ==
@@ -394,6 +446,9 @@ void JobServer::serve_recorded(const Clock& clock) { implementation_->serve_reco
 Result<> JobServer::serve_beside(const ProcessSpec& spec, const std::string& token, const Clock& clock) {
   return implementation_->serve_beside(spec, token, clock);
 }
+Result<> JobServer::allow_actions(const Actions& actions) { return implementation_->allow_actions(actions); }
+int JobServer::fd_beside() const { return implementation_->fd_beside(); }
+std::optional<std::uint32_t> JobServer::take_restart() { return implementation_->take_restart(); }
 pid_t JobServer::process_beside() const { return implementation_->process_beside(); }
 void JobServer::end_beside(int exit_code) { implementation_->end_beside(exit_code); }
 

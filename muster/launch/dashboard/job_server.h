@@ -1,11 +1,12 @@
 // Job server: shows a job over HTTP, its numbers for Prometheus at /metrics and its page (docs/guide/
-// dashboard.md), and keeps its history. Nothing can be changed through it.
+// dashboard.md), and keeps its history. Who has the page's token may ask for a few actions (page_actions.h).
 #pragma once
 
 #include <sys/types.h>
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "muster/launch/launch_spec.h"
@@ -30,6 +31,15 @@ class JobServer {
   // Where the logs of the job lie. With `records`, what the page shows is kept there, for serve_recorded.
   void set_logs(const std::string& folder, bool records);
 
+  // Who opens url() may save, stop and restart. Before serve_beside.
+  struct Actions {
+    std::string run_folder = {};
+    bool reaches_workers = false;
+    bool restarts = false;
+    std::uint32_t worker_num = 0;
+  };
+  Result<> allow_actions(const Actions& actions);
+
   // Until the job is over, or for ever where it was never reached.
   Result<> serve(const Ask& ask, const Clock& clock);
   // What was kept of a job in the folder that set_logs named: read, and served until the process is ended.
@@ -41,6 +51,10 @@ class JobServer {
   Result<> serve_beside(const ProcessSpec& spec, const std::string& token, const Clock& clock);
   // That process; -1: there is none.
   pid_t process_beside() const;
+  // Readable: there may be a rank for take_restart(). -1: there is no such process.
+  int fd_beside() const;
+  // A rank that a person wants to have restarted.
+  std::optional<std::uint32_t> take_restart();
   // The job has ended: open pages hear of it. Waits for that, a second at most.
   void end_beside(int exit_code);
 

@@ -66,6 +66,15 @@ void add_security(Variables& variables, const PresetInput& input) {
     variables.emplace(run_token_variable, "");  // of another job, whose process started this one
 }
 
+// All workers look for what the page asks, or none does: it is a call of all of them.
+void add_page_requests(Variables& variables, const PresetInput& input) {
+  constexpr const char* variable = "MUSTER_PAGE_REQUESTS";
+  if (input.job.has_page_actions())
+    variables.emplace(variable, input.log_folder);
+  else if (inherited(input, variable))
+    variables.emplace(variable, "");  // of another job, whose process started this one
+}
+
 // What all processes of the job have in common.
 Variables common_variables(const PresetInput& input) {
   const net::HostPort scheduler = first_address(input, default_port);
@@ -76,6 +85,7 @@ Variables common_variables(const PresetInput& input) {
       {"MS_SERVER_NUM", std::to_string(input.job.servers.value)},
   };
   variables.emplace("MUSTER_RUN_FOLDER", input.log_folder);
+  add_page_requests(variables, input);
   add_python_variables(variables, input);
   add_recovery_variables(variables, input);
   add_security(variables, input);

@@ -194,15 +194,28 @@ std::vector<std::string> words_about(std::uint32_t rank, const std::vector<JobEv
   return words;
 }
 
+std::string indented(std::string_view text) {
+  std::string made;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    made += fmt::format("  {}\n", text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return made;
+}
+
 std::string about_rank(const EpochView& view, std::uint32_t rank, const Evidence& evidence) {
   std::string text;
   for (const std::string& word : words_about(rank, evidence.events)) text += fmt::format("  {}\n", word);
   const Flight& flight = *view.flights.at(rank);
   if (flight.left) text += fmt::format("  it left the job with exit status {}\n", *flight.left);
   const auto last = last_record(view, rank);
-  return text +
-         (last ? fmt::format("  its last call: {}, {}\n", describe(*last), state_of(*last, evidence.now_ns))
-               : std::string("  it made no call\n"));
+  text += last ? fmt::format("  its last call: {}, {}\n", describe(*last), state_of(*last, evidence.now_ns))
+               : std::string("  it made no call\n");
+  if (flight.stacks)
+    text += fmt::format("  where it was at {}:\n{}", clock_text(flight.stacks->taken_ns),
+                        indented(flight.stacks->text));
+  return text;
 }
 
 // That waits for no other and is waited for; of several who stopped first.

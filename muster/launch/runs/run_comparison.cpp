@@ -134,6 +134,7 @@ std::vector<Row> run_rows(const Runs& runs, double now) {
       described("script"),
       row_of("began", runs, [](const RunFiles& run) { return time_of_day(run.began()); }),
       described("ranks"),
+      row_of("seed", runs, [](const RunFiles& run) { return member_text(run.training, "seed"); }),
       row_of("state", runs, [](const RunFiles& run) { return run.state(); }),
       row_of("time", runs, [&](const RunFiles& run) { return length_text(run.seconds(now).value_or(0)); }),
       row_of("steps", runs, [](const RunFiles& run) { return step_cell(run.last_step()); }),

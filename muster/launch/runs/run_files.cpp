@@ -144,6 +144,7 @@ Result<RunFiles> read_run(const std::string& folder, RunDepth depth) {
                                              "`muster run` names its folder when it starts",
                                              printable(folder), description_name));
   run.repository = read_object(folder + '/' + repository_name);
+  run.training = read_object(folder + '/' + training_name);
   run.runs = is_recording(folder);
   read_tail(run);
   if (depth == RunDepth::whole) read_history(run);

@@ -12,11 +12,14 @@
 
 namespace muster::launch {
 
+inline constexpr const char* training_name = "training.json";  // of rank 0: muster/train/flight.cpp
+
 struct RunFiles {
   std::string folder = {};
   std::string name = {};              // the last part of `folder`
   nlohmann::json description = {};    // run.json
   nlohmann::json repository = {};     // null: nothing is known of it
+  nlohmann::json training = {};       // what rank 0 says of its training: its seed; null: nothing
   nlohmann::json last_state = {};     // null: nothing was seen of the job
   nlohmann::json end = {};            // null: its launcher has not said how it ended
   std::optional<bool> runs = {};      // nothing: the file system cannot tell

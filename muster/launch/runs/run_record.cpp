@@ -11,8 +11,10 @@
 #include <filesystem>
 
 #include "muster/launch/dashboard/job_json.h"
+#include "muster/launch/dashboard/page_actions.h"
 #include "muster/launch/runs/repository.h"
 #include "muster/launch/runs/run_description.h"
+#include "muster/launch/runs/run_files.h"
 
 namespace muster::launch {
 namespace {
@@ -37,7 +39,8 @@ Result<> begin_file(const std::string& path, std::string_view text) {
 void remove_flights(const std::string& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-    if (entry.path().extension() == telemetry::flight_extension)
+    if (entry.path().extension() == telemetry::flight_extension ||
+        entry.path().extension() == telemetry::stacks_extension)
       std::filesystem::remove(entry.path(), ignored);
 }
 
@@ -66,7 +69,8 @@ Result<std::unique_ptr<RunRecord>> RunRecord::begin(const JobSettings& job, cons
   const std::string folder = job.log_folder.value + '/';
   const nlohmann::json description = describe_run(job, environment, telemetry::wall_seconds());
   std::error_code ignored;
-  for (const char* name : {repository_name, changes_name}) std::filesystem::remove(folder + name, ignored);
+  for (const char* name : {repository_name, changes_name, page_requests_name, training_name})
+    std::filesystem::remove(folder + name, ignored);
   remove_flights(folder + telemetry::flight_folder);
   MUSTER_TRY_VOID(begin_file(folder + description_name, text_of(description)));
   MUSTER_TRY_VOID(begin_file(folder + job_file_name, job_to_repeat(job)));

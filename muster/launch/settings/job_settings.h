@@ -109,6 +109,10 @@ struct JobSettings {
   const HostSlots& own_host() const { return hosts.value[static_cast<std::size_t>(self.value)]; }
   std::int64_t slot_count() const;  // of all hosts
   bool restarts_group() const { return restart.value == "group" && max_restarts.value > 0; }
+  // Whether all workers look for what a person asks on the page: one launcher starts them all.
+  bool has_page_actions() const {
+    return !dashboard.value.empty() && (hosts.value.size() <= 1 || reach.value == Reach::ssh);
+  }
   std::int64_t first_slot() const;  // of this host: how many slots the hosts before it have
 
   friend bool operator==(const JobSettings&, const JobSettings&) = default;

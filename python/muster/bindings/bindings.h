@@ -53,6 +53,7 @@ void bind_explanation(nb::module_& core);
 void bind_model(nb::module_& core);
 void bind_recoverable(nb::module_& core);
 void bind_collective(nb::module_& core);
+void bind_stacks(nb::module_& core);
 void bind_telemetry(nb::module_& core);
 
 // The name of the class of `object`, for messages: "ndarray".

@@ -44,6 +44,7 @@ NB_MODULE(_core, core) {
   bind_checkpoint(core);
   bind_export(core);
   bind_explanation(core);
+  bind_stacks(core);
   bind_telemetry(core);
   bind_model(core);
   bind_recoverable(core);

@@ -63,6 +63,7 @@ struct Process {
   std::uint64_t transform_calls = 0;                                         // of transforms by themselves
   SignalLook signals;
   EndedStates ended_states;
+  std::atomic<bool> asks_for_stacks = false;  // a thread waits for the interpreter lock; any thread
 };
 
 // Never destroyed: objects may end after the interpreter.

@@ -1,8 +1,8 @@
 """Where `muster status` asks a rank what it is at: a local socket with a name that says whose it is.
 
 The name is abstract, so that nothing is left behind: `muster-torch/PROCESS/RANK`
-(muster/launch/torch_ranks.cpp finds it). Asked "show" or "dump" it answers one JSON object, and the
-connection closes. This user and root are answered.
+(muster/launch/torch_ranks.cpp finds it). Asked "show", "dump" or "stacks" it answers one JSON object, and
+the connection closes. This user and root are answered.
 """
 
 import json
@@ -10,6 +10,7 @@ import os
 import socket
 import struct
 
+from muster._core import _take_stacks
 from muster.torch._flight_recorder import dump
 
 _ANSWER_SECONDS = 0.2  # an answer fits into the socket, and who does not read it waits alone
@@ -60,4 +61,6 @@ def _answer(question: bytes, states: list) -> dict:
     }
     if question == b"dump":
         made["dumped"] = dump(made["rank"])
+    if question == b"stacks":
+        made["stacks"] = _take_stacks()
     return made

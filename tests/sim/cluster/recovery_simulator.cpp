@@ -339,7 +339,7 @@ void RecoverySimulator::apply(std::size_t index, const NodeActions& actions) {
                      end_soon();
                    },
                    [&](const node_action::Left&) { end_soon(); }, [](const node_action::PeerLeft&) {},
-                   [](const node_action::Log&) {}},
+                   [](const node_action::TakeStacks&) {}, [](const node_action::Log&) {}},
         action);
   }
 }

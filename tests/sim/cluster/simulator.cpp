@@ -272,6 +272,7 @@ void Simulator::apply(std::size_t index, const NodeActions& actions) {
                      });
                    },
                    [](const node_action::AskEndpoint&) {}, [](const node_action::PeerLeft&) {},
+                   [](const node_action::TakeStacks&) {},
                    [&](const node_action::Log& line) {
                      const bool is_of_pace = line.text.find("step has been finished") != std::string::npos ||
                                              line.text.find("the job goes on") != std::string::npos;

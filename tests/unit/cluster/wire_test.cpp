@@ -130,6 +130,14 @@ std::vector<Message> one_of_each() {
       {0, 0, message::Doctors{{{"alpha", "10.0.0.7", 40125}, {"beta", "10.0.0.8", 40126}}}},
       {7, 1, message::Parameters{{5, 1024, true, {1, 0xffffffff}, {"conv1.weight", "fc.bias"}}}},
       {0, 0, message::EndedEarly{"2"}},
+      {0, 0, message::StacksRequest{}},
+      {0, 0, message::StacksRequest{Role::server, 3}},
+      {7, 1, message::AskStacks{}},
+      {7, 1, message::AskStacks{false}},
+      {7, 1, message::Stacks{"  File \"train.py\", line 3, in f\n"}},
+      {7, 1,
+       message::ProcessStacks{Role::worker, 3, true, 4711, "3", "10.0.0.7", "in the script", "", "  #0 f\n"}},
+      {7, 1, message::StacksEnd{936}},
   };
 }
 

@@ -33,6 +33,22 @@ class FlightRecorderOf : public testing::Test {
   std::string folder_;
 };
 
+TEST_F(FlightRecorderOf, HasTheStacksThatWereKeptLast) {
+  const auto recorder = open();
+  EXPECT_FALSE(read_flight(path()).value().stacks);
+  ASSERT_TRUE(recorder->keep_stacks("  in load()\n"));
+  ASSERT_TRUE(recorder->keep_stacks("  in \x1b[31mtrain()\n"));
+  const auto stacks = read_flight(path()).value().stacks;
+  ASSERT_TRUE(stacks);
+  EXPECT_EQ(stacks->text, "  in \\x1b[31mtrain()\n");
+  EXPECT_NEAR(static_cast<double>(wall_ns() - stacks->taken_ns), 0, 60e9);
+  for (const char* other :
+       {"", "\n", "Muster stacks 2, taken at 5\nin f\n", "Muster stacks 1, taken at x\nin f\n"}) {
+    std::ofstream(folder_ + "/flight/worker_1.stacks") << other;
+    EXPECT_FALSE(read_flight(path()).value().stacks) << other;
+  }
+}
+
 TEST_F(FlightRecorderOf, TellsWhatWasBegunAndHowItEnded) {
   const auto recorder = open();
   recorder->add_group({.id = 5, .epoch = 2, .rank = 1, .size = 4});

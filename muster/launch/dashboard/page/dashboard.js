@@ -11,6 +11,7 @@ const SHARE_TEXT = {
 const EVENT_KINDS = {
   formed: "good", back: "good", not_slow: "good", left: "plain", saved: "plain", evaluated: "plain",
   recovering: "warn", slow: "warn", warning: "warn", lost: "bad", failed: "bad", error: "bad", restarted: "warn",
+  asked: "plain",
   ended: "plain",
 };
 const EVENT_TEXT = { formed: "running", not_slow: "not slow", left: "done" };
@@ -37,6 +38,7 @@ on("hello", (hello) => {
   curves.set(hello.points);
   $("logs").hidden = !hello.has_logs;
   if (hello.has_logs) listLogs();
+  showActions(hello);
   drawEvents();
 });
 on("state", (state) => {
@@ -52,8 +54,45 @@ on("event", (event) => {
   drawEvents();
 });
 on("silent", () => { page.isSilent = true; draw(); });
-on("end", (end) => { page.end = end; source.close(); draw(); if (!page.state) drawEvents(); });
+on("end", (end) => { page.end = end; source.close(); $("actions").hidden = true; draw(); if (!page.state) drawEvents(); });
 source.addEventListener("error", () => { if (!page.end) { page.isSilent = true; draw(); } });
+
+// ---- Actions ----------------------------------------------------------------------------------------------
+
+// The link that `muster run` prints has the token behind its #, which no server is told. Without it the page only
+// shows. It is kept for this tab, and goes from the address, which may be copied.
+function takeToken() {
+  const given = /^#token=([0-9a-f]+)$/.exec(location.hash);
+  const key = `token of ${location.host}`;
+  if (given) {
+    sessionStorage.setItem(key, given[1]);
+    history.replaceState(null, "", location.pathname);
+  }
+  return sessionStorage.getItem(key);
+}
+const token = takeToken();
+
+function showActions(hello) {
+  $("actions").hidden = !token || !hello.may_act;
+  for (const id of ["act-restart", "act-restart-label"]) $(id).hidden = !hello.restarts;
+}
+
+async function act(what, question) {
+  if (question && !confirm(question)) return;
+  setText($("act-answer"), "…");
+  try {
+    const answer = await fetch(`act?do=${what}`, { method: "POST", headers: { "X-Muster-Token": token } });
+    setText($("act-answer"), (await answer.text()).trim());
+  } catch {
+    setText($("act-answer"), "no answer");
+  }
+}
+$("act-save").addEventListener("click", () => act("save"));
+$("act-stop").addEventListener("click", () => act("stop", "Stop the training after the step under way?"));
+$("act-restart").addEventListener("click", () => {
+  const rank = Number($("act-rank").value);
+  act(`restart&rank=${rank}`, `Kill the process of rank ${rank} and start it again?`);
+});
 
 // ---- Summary ----------------------------------------------------------------------------------------------
 
