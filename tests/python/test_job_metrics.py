@@ -2,6 +2,8 @@
 
 import contextlib
 import http.client
+import json
+import pathlib
 import re
 import socket
 import subprocess
@@ -154,3 +156,45 @@ def test_a_port_that_is_taken_is_named(tmp_path):
     assert f"--metrics-port {port}: " in done.stderr
     assert "in use" in done.stderr
     assert "started" not in done.stdout
+
+
+GRAFANA = pathlib.Path(__file__).parents[2] / "docs/guide/grafana.json"
+
+
+def labels_in(text):
+    """The labels of each metric: of its samples, and where it has none now, nothing."""
+    families = {name: set() for name in re.findall(r"^# TYPE (\w+) gauge$", text, re.MULTILINE)}
+    for name, inside in re.findall(r"^(\w+)\{(.*)\} \S+$", text, re.MULTILINE):
+        families[name] |= set(re.findall(r'(\w+)="', inside))
+    return families
+
+
+def test_the_dashboard_of_grafana_asks_for_what_there_is():
+    with Job(WAITS, 2) as job:
+        for worker in job.workers:
+            worker.wait_for_line("trained")
+        command = [MUSTER, "metrics", "--scheduler", f"127.0.0.1:{job.port}"]
+        text = subprocess.run(
+            command, env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE
+        ).stdout
+    known = labels_in(text)
+    # What has no sample in this job: no rank is slow, nothing was evaluated, and it may be too new for rates.
+    for name in [name for name in known if name.startswith("muster_process_")]:
+        known[name] |= {"role", "rank", "host"}
+    known["muster_job_slow_rank"] |= {"rank", "cause"}
+    known["muster_process_metric"].add("name")
+    known["muster_process_time_share"].add("what")
+    dashboard = json.loads(GRAFANA.read_text())
+    asked = set()
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            names = re.findall(r"muster_\w+", target["expr"])
+            assert names, panel["title"]
+            for name in names:
+                assert name in known, f"{panel['title']}: there is no {name}"
+            asked.update(names)
+            labels = set(re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", "")))
+            labels |= set(re.findall(r'(\w+)="', target["expr"])) - {"instance"}
+            assert labels <= known[names[0]], f"{panel['title']}: {labels - known[names[0]]}"
+    assert "muster_process_loss" in asked and "muster_job_slow_rank" in asked
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
