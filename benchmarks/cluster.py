@@ -255,4 +255,5 @@ def main():
         steps_under_a_flood(min(options.seconds, 8), options.rounds, options.tls)
 
 
-main()
+if __name__ == "__main__":
+    main()

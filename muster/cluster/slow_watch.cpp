@@ -23,6 +23,9 @@ constexpr double round_trip_ratio_min = 10;
 constexpr double network_waiting_min = 0.3;
 // Where most ranks lack cores by so much of their time, the lack says nothing about one of them.
 constexpr double core_wait_of_all = 0.1;
+// Who works more also waits more for cores. Only who waits so many times as long for the same work lacks
+// them.
+constexpr double core_wait_ratio_min = 2;
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -235,8 +238,9 @@ std::optional<SlowRank> SlowWatch::judge_work(std::uint32_t number, const Rank& 
   if (of_step(excess) < excess_us_min) return std::nullopt;
   if (mine.core_wait - usual.core_wait > excess / 2) {
     if (usual.core_wait > core_wait_of_all * intervals_needed) return std::nullopt;
-    return SlowRank{number, SlowCause::host_load, of_step(mine.core_wait), of_step(usual.core_wait),
-                    of_step(intervals_needed)};
+    if (mine.core_wait * usual.own() > core_wait_ratio_min * usual.core_wait * mine.own())
+      return SlowRank{number, SlowCause::host_load, of_step(mine.core_wait), of_step(usual.core_wait),
+                      of_step(intervals_needed)};
   }
   const std::size_t most = mine.most_above(usual);
   return SlowRank{number, cause_of(static_cast<WorkPhase>(most)), of_step(mine.phases.at(most)),

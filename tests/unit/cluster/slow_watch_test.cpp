@@ -105,6 +105,19 @@ TEST_F(SlowWatchTest, IsToldOfAnotherLoadByTheTimeWithoutACore) {
             "waiting for one takes 95 ms, and the others 0 us");
 }
 
+TEST_F(SlowWatchTest, NamesTheWorkOfWhoWorksMoreWhereAllLackCoresALittle) {
+  for (Own& own : usual) own[computing] = 10'000, own[reading] = 0;
+  change = [this](std::size_t rank, Own& own) {
+    stats[rank].counters.core_wait_us += own[computing] * 6 / 10;
+  };
+  make_steps(400);
+  usual[3][computing] += 200'000;
+  const auto told = make_steps(60);
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_EQ(told[0].rank, 3u);
+  EXPECT_EQ(told[0].cause, SlowCause::computing);
+}
+
 TEST_F(SlowWatchTest, IsSilentWhereStepsDifferByNature) {
   std::mt19937 random(7);
   std::uniform_int_distribution<std::uint64_t> any(20'000, 200'000);
