@@ -1,5 +1,3 @@
-#include "muster/launch/status.h"
-
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -7,12 +5,16 @@
 #include <utility>
 #include <vector>
 
+#include "muster/launch/metric_families.h"
+#include "muster/launch/status.h"
+
 namespace muster::launch {
 namespace {
 
 using cluster::in_seconds;
 using cluster::message::Status;
-using Labels = std::vector<std::pair<std::string_view, std::string>>;
+using Labels = MetricLabels;
+using Families = std::vector<MetricFamily>;
 
 std::string escaped(std::string_view value) {
   std::string text;
@@ -26,28 +28,34 @@ std::string escaped(std::string_view value) {
   return text;
 }
 
-// All samples of a metric stand together behind what it is.
 class Family {
  public:
-  Family(std::string_view name, std::string_view help)
-      : name_(name), text_(fmt::format("# HELP {0} {1}\n# TYPE {0} gauge\n", name, help)) {}
+  Family(std::string name, std::string help) : family_{std::move(name), std::move(help)} {}
 
   Family& add(double value, const Labels& labels = {}) {
-    std::string inside;
-    for (const auto& [label, text] : labels)
-      inside += fmt::format("{}{}=\"{}\"", inside.empty() ? "" : ",", label, escaped(text));
-    text_ += inside.empty() ? fmt::format("{} {}\n", name_, value)
-                            : fmt::format("{}{{{}}} {}\n", name_, inside, value);
+    family_.samples.push_back({value, labels});
     return *this;
   }
-  const std::string& text() const { return text_; }
+  const MetricFamily& get() const { return family_; }
 
  private:
-  std::string_view name_;
-  std::string text_;
+  MetricFamily family_;
 };
 
-std::string of_job(const JobStatus& job) {
+// All samples of a metric stand together behind what it is.
+std::string text_of(const MetricFamily& family) {
+  std::string text = fmt::format("# HELP {0} {1}\n# TYPE {0} gauge\n", family.name, family.help);
+  for (const auto& [value, labels] : family.samples) {
+    std::string inside;
+    for (const auto& [label, label_text] : labels)
+      inside += fmt::format("{}{}=\"{}\"", inside.empty() ? "" : ",", label, escaped(label_text));
+    text += inside.empty() ? fmt::format("{} {}\n", family.name, value)
+                           : fmt::format("{}{{{}}} {}\n", family.name, inside, value);
+  }
+  return text;
+}
+
+Families of_job(const JobStatus& job) {
   const Status& status = job.status;
   Family info("muster_job_info", "The job, always 1.");
   info.add(1, {{"job", fmt::format("{:016x}", job.job_id)}, {"scheduler", job.scheduler}});
@@ -60,14 +68,18 @@ std::string of_job(const JobStatus& job) {
   Family slow("muster_job_slow_rank", "1: the others wait for this rank in each step, and why.");
   for (const cluster::SlowRank& each : status.slow)
     slow.add(1, {{"rank", std::to_string(each.rank)}, {"cause", std::string(slow_cause_name(each.cause))}});
-  return info.text() + state.text() + wanted.text() + slow.text() +
-         Family("muster_job_epoch", "Epoch of the job: one more each time that a lost process has come back.")
-             .add(static_cast<double>(job.epoch))
-             .text() +
-         Family("muster_job_age_seconds", "Time since the job began.").add(in_seconds(status.age)).text() +
-         Family("muster_job_without_step_seconds", "Time since any rank finished a step.")
-             .add(in_seconds(status.without_step))
-             .text();
+  return {
+      info.get(),
+      state.get(),
+      wanted.get(),
+      slow.get(),
+      Family("muster_job_epoch", "Epoch of the job: one more each time that a lost process has come back.")
+          .add(static_cast<double>(job.epoch))
+          .get(),
+      Family("muster_job_age_seconds", "Time since the job began.").add(in_seconds(status.age)).get(),
+      Family("muster_job_without_step_seconds", "Time since any rank finished a step.")
+          .add(in_seconds(status.without_step))
+          .get()};
 }
 
 Labels who(const Status::Node& node) {
@@ -82,7 +94,7 @@ Labels with(Labels labels, std::string_view label, std::string value) {
 }
 
 // What the processes measure themselves; what one does not know is left out.
-std::string numbers_of_processes(const std::vector<Status::Node>& nodes) {
+Families numbers_of_processes(const std::vector<Status::Node>& nodes) {
   Family loss("muster_process_loss", "Loss of the last step.");
   Family rate("muster_process_learning_rate", "Learning rate of a late step.");
   Family metric("muster_process_metric", "Metric of the last evaluation of fit.");
@@ -112,11 +124,11 @@ std::string numbers_of_processes(const std::vector<Status::Node>& nodes) {
       share.add(pace.share(pace.spent.own_us.at(phase)),
                 with(labels, "what", std::string(phase_name(static_cast<cluster::WorkPhase>(phase)))));
   }
-  return loss.text() + rate.text() + metric.text() + memory.text() + cores.text() + step.text() +
-         samples.text() + share.text();
+  return {loss.get(),  rate.get(), metric.get(),  memory.get(),
+          cores.get(), step.get(), samples.get(), share.get()};
 }
 
-std::string of_processes(const std::vector<Status::Node>& nodes) {
+Families of_processes(const std::vector<Status::Node>& nodes) {
   Family up("muster_process_up", "1: connected to the scheduler, or it has left well; 0: lost.");
   Family step("muster_process_step", "Steps that the rank has finished; it falls when the job goes back.");
   Family epoch("muster_process_train_epoch", "Epoch of the training that the rank is in, from 1.");
@@ -137,11 +149,10 @@ std::string of_processes(const std::vector<Status::Node>& nodes) {
       phase.add(each == node.activity.phase ? 1 : 0, with(labels, "phase", std::string(phase_name(each))));
     }
   }
-  return up.text() + step.text() + epoch.text() + silence.text() + phase.text() + waits.text() + call.text() +
-         numbers_of_processes(nodes);
+  return {up.get(), step.get(), epoch.get(), silence.get(), phase.get(), waits.get(), call.get()};
 }
 
-std::string of_servers(const std::vector<Status::Node>& nodes) {
+Families of_servers(const std::vector<Status::Node>& nodes) {
   Family rows("muster_server_rows", "Rows that the parameter server keeps.");
   Family bytes("muster_server_row_bytes", "Bytes of these rows, with their optimizers' state.");
   Family updates("muster_server_updates", "Steps of optimizers that are in its rows.");
@@ -157,15 +168,26 @@ std::string of_servers(const std::vector<Status::Node>& nodes) {
     updates.add(static_cast<double>(serving.updates), who);
     waiting.add(serving.waiting, who);
   }
-  return is_any ? rows.text() + bytes.text() + updates.text() + waiting.text() : "";
+  if (!is_any) return {};
+  return {rows.get(), bytes.get(), updates.get(), waiting.get()};
 }
 
 }  // namespace
 
+std::vector<MetricFamily> metric_families(const std::optional<JobStatus>& job) {
+  Families all = {
+      Family("muster_up", "1: the scheduler of the job answers.").add(job.has_value() ? 1 : 0).get()};
+  if (!job) return all;
+  const auto& nodes = job->status.nodes;
+  for (const Families& part :
+       {of_job(*job), of_processes(nodes), numbers_of_processes(nodes), of_servers(nodes)})
+    all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
 std::string metrics_text(const std::optional<JobStatus>& job) {
-  std::string text =
-      Family("muster_up", "1: the scheduler of the job answers.").add(job.has_value() ? 1 : 0).text();
-  if (job) text += of_job(*job) + of_processes(job->status.nodes) + of_servers(job->status.nodes);
+  std::string text;
+  for (const MetricFamily& family : metric_families(job)) text += text_of(family);
   return text;
 }
 

@@ -14,6 +14,7 @@
 #include "muster/launch/hosts/gathering.h"
 #include "muster/launch/hosts/ssh_work.h"
 #include "muster/launch/keeper.h"
+#include "muster/launch/otlp.h"
 #include "muster/launch/ports.h"
 #include "muster/launch/presets/preset.h"
 #include "muster/launch/protection.h"
@@ -201,13 +202,17 @@ bool has_scheduler(const JobSettings& job) {
   return job.preset.value == "muster" || job.preset.value == "mindspore";
 }
 
-Result<Servers> open_servers(const JobSettings& job) {
+Result<Servers> open_servers(const JobSettings& job, const Environment& environment) {
   Servers servers;
   for (const auto shows : {JobServer::Shows::numbers, JobServer::Shows::page})
     MUSTER_TRY_VOID(open_server(servers, job, shows));
-  if (!job.dashboard.value.empty() || !has_scheduler(job) || job.self.value != 0) return servers;
-  servers.push_back(std::make_unique<JobServer>(JobServer::recorder()));
-  servers.back()->set_logs(job.log_folder.value, true);
+  if (!has_scheduler(job) || job.self.value != 0) return servers;
+  if (job.dashboard.value.empty()) {
+    servers.push_back(std::make_unique<JobServer>(JobServer::recorder()));
+    servers.back()->set_logs(job.log_folder.value, true);
+  }
+  MUSTER_TRY(const auto target, find_otlp_target(environment));
+  if (target) servers.back()->export_numbers(*target);
   return servers;
 }
 
@@ -233,7 +238,7 @@ Result<Watched> open_watched(const JobSettings& job, const Environment& environm
       fmt::print(stderr, "muster warning: `muster runs` will not know of this run: {}\n",
                  record.error().message);
   }
-  auto servers = open_servers(job);
+  auto servers = open_servers(job, environment);
   if (!servers) {
     if (watched.record) watched.record->end(exit_code_refused, 0);
     return fail(servers.error());

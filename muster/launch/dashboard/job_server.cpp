@@ -24,6 +24,7 @@
 #include "muster/launch/dashboard/log_files.h"
 #include "muster/launch/dashboard/page.h"
 #include "muster/launch/dashboard/page_actions.h"
+#include "muster/launch/otlp.h"
 #include "muster/launch/runs/run_record.h"
 #include "muster/launch/status.h"
 #include "muster/net/net.h"
@@ -82,6 +83,7 @@ class JobServer::Implementation {
 
   std::string url() const;
   void set_logs(const std::string& folder, bool records);
+  void export_numbers(const OtlpTarget& target) { otlp_target_ = target; }
   Result<> allow_actions(const Actions& actions);
   int fd_beside() const { return beside_.get(); }
   std::optional<std::uint32_t> take_restart();
@@ -110,6 +112,7 @@ class JobServer::Implementation {
   std::optional<LogFolder> logs_;
   PageActions actions_{{.why_not = "nothing can be changed here: the page of `muster run --dashboard` can"}};
   std::string token_ = {};  // of the link
+  std::optional<OtlpTarget> otlp_target_ = {};
   telemetry::AppendFile record_;
   double recorded_at_ = 0;
   double record_interval_ = 0;
@@ -320,6 +323,8 @@ void JobServer::Implementation::record(const std::string& line) {
 Result<> JobServer::Implementation::serve(const Ask& ask, const Clock& clock) {
   const HttpServer::Handler handler = [&](const HttpRequest& request) { return answer(request, ask, clock); };
   std::optional<int> exit_code;
+  std::optional<OtlpExporter> exporter;
+  if (otlp_target_) exporter.emplace(*otlp_target_, clock);
   bool is_told = false;
   // Beside a launcher, until that says how the job has ended.
   const Duration interval = shows_ == Shows::page      ? ask_interval
@@ -327,6 +332,7 @@ Result<> JobServer::Implementation::serve(const Ask& ask, const Clock& clock) {
                                                        : look_interval;
   while (beside_ ? !is_told : !is_over_) {
     if (!is_over_ && clock.now() - asked_at_ >= interval) refresh(ask, clock);
+    if (exporter && reached_at_ && exporter->is_due()) exporter->send(last_, telemetry::wall_seconds());
     http_.serve_until(clock.now() + interval, beside_.get(), handler, clock);
     pollfd word{.fd = beside_.get(), .events = POLLIN, .revents = 0};
     if (beside_ && ::poll(&word, 1, 0) > 0) {
@@ -446,6 +452,7 @@ void JobServer::serve_recorded(const Clock& clock) { implementation_->serve_reco
 Result<> JobServer::serve_beside(const ProcessSpec& spec, const std::string& token, const Clock& clock) {
   return implementation_->serve_beside(spec, token, clock);
 }
+void JobServer::export_numbers(const OtlpTarget& target) { implementation_->export_numbers(target); }
 Result<> JobServer::allow_actions(const Actions& actions) { return implementation_->allow_actions(actions); }
 int JobServer::fd_beside() const { return implementation_->fd_beside(); }
 std::optional<std::uint32_t> JobServer::take_restart() { return implementation_->take_restart(); }

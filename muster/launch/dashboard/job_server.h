@@ -14,6 +14,8 @@
 
 namespace muster::launch {
 
+struct OtlpTarget;
+
 class JobServer {
  public:
   enum class Shows { nothing, numbers, page };
@@ -31,6 +33,8 @@ class JobServer {
   // Where the logs of the job lie. With `records`, what the page shows is kept there, for serve_recorded.
   void set_logs(const std::string& folder, bool records);
 
+  // Numbers of the job go there as long as it is served. Before serve().
+  void export_numbers(const OtlpTarget& target);
   // Who opens url() may save, stop and restart. Before serve_beside.
   struct Actions {
     std::string run_folder = {};
