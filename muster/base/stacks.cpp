@@ -53,15 +53,17 @@ void pass_on(const struct sigaction& action, int number, siginfo_t* information,
 void look_at_main_thread(int number, siginfo_t* information, void* context) {
   const int kept_errno = errno;
   StackProbe& probe = process().stack_probe;
-  const bool is_own = information->si_code == SI_TKILL && information->si_pid == ::getpid();
+  // Others of this process may send the same signal to threads of theirs, as the runtime of Go does.
+  const bool may_be_ours = information->si_code == SI_TKILL && information->si_pid == ::getpid() &&
+                           ::syscall(SYS_gettid) == ::getpid();
   State expected = State::armed;
-  if (!is_own) {
-    pass_on(probe.replaced_action, number, information, context);
-  } else if (probe.state.compare_exchange_strong(expected, State::taking)) {
+  if (may_be_ours && probe.state.compare_exchange_strong(expected, State::taking)) {
     probe.interrupted_at = place_of(context);
     probe.frame_count = ::backtrace(probe.frames.data(), static_cast<int>(probe.frames.size()));
     if (probe.language_descriptor >= 0) probe.language.load()->write_main_thread(probe.language_descriptor);
     probe.state = State::done;
+  } else {
+    pass_on(probe.replaced_action, number, information, context);
   }
   errno = kept_errno;
 }

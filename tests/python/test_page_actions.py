@@ -93,6 +93,33 @@ def test_save_and_stop_are_done_by_all_behind_the_same_step(tmp_path):
     assert kinds.count("asked") >= 2
 
 
+RESUMES = """
+import glob
+resume = glob.glob(f"logs/saved/rank_{muster.get_rank()}/*.ckpt")[0]
+epoch = int(resume.split("-")[-1].split("_")[0])
+model.train(epoch + 1, data, callbacks=[counts], resume=resume)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--max-restarts", "1"]], ids=["plain", "recovers"])
+def test_a_training_goes_on_from_what_was_saved(tmp_path, options):
+    with job(tmp_path, *options) as (process, port, token):
+        process.wait_for_line("first step")
+        assert act(port, token, "save")[0] == 202
+        step = int(process.wait_for_line(r"saving behind step (\d+)").group(1))
+        while act(port, token, "stop")[0] == 429:
+            pass
+        assert process.wait() == 0
+    (tmp_path / "again.py").write_text(
+        TRAINS.replace("model.train(100_000, data, callbacks=[counts])", RESUMES)
+    )
+    command = ["env", "-C", str(tmp_path), MUSTER, "run", "-n", "2", "--log-dir", "other", "again.py"]
+    process = Process("run", command, {**clean_environment(), "PATH": SEARCH_PATH})
+    assert process.wait() == 0
+    last = ((step - 1) // 16 + 2) * 16
+    assert process.output().count(f"stopped behind {last}") == 2
+
+
 def test_a_rank_is_restarted_and_the_job_goes_on(tmp_path):
     with job(tmp_path, "--max-restarts", "2") as (process, port, token):
         events = Events(port)

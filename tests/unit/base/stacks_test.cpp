@@ -99,6 +99,27 @@ TEST(Stacks, LeaveTheProgramsOwnHandlerAsItWasAndItsSignalsToIt) {
   ASSERT_EQ(::sigaction(SIGURG, &before, nullptr), 0);
 }
 
+std::atomic<int> signals_of_other_thread = 0;
+
+TEST(Stacks, LeaveSignalsOfOtherThreadsToThem) {
+  struct sigaction own = {}, before = {};
+  own.sa_handler = [](int) { ++signals_of_other_thread; };
+  ASSERT_EQ(::sigaction(SIGURG, &own, &before), 0);
+  goes_on = true;
+  int sent = 0;
+  std::thread other([&] {
+    for (; goes_on; ++sent) {
+      ::pthread_kill(::pthread_self(), SIGURG);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  });
+  const std::string text = stacks_while(turns_round_and_round);
+  other.join();
+  EXPECT_THAT(text, HasSubstr("turns_round_and_round"));
+  EXPECT_EQ(signals_of_other_thread, sent);
+  ASSERT_EQ(::sigaction(SIGURG, &before, nullptr), 0);
+}
+
 [[gnu::noinline]] int falls(int depth) {
   if (depth == 0) {
     turns_round_and_round();
