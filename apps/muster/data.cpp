@@ -57,8 +57,8 @@ int write_text(const data::TinyTextOptions& options) {
 void add_clicks(CLI::App& data, Invocation& invocation) {
   auto* clicks = data.add_subcommand("synthetic-clicks",
                                      "Write clicks that a recommender can learn (ids, numbers and labels, as "
-                                     "arrays of NumPy), and the AUC that "
-                                     "none can beat. A file that holds something else is never replaced");
+                                     "arrays of NumPy), and the AUC that none can beat. A file that holds "
+                                     "something else is never replaced");
   auto options = std::make_shared<data::SyntheticClickOptions>();
   clicks->add_option("folder", options->folder, "Where to write; made if it is not there")->required();
   clicks->add_option("--samples", options->samples, "To learn from; a quarter as many to test with")

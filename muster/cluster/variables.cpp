@@ -198,8 +198,7 @@ constexpr auto table = std::to_array<Variable>({
      .default_note = "none",
      .choices = "plan | trace | search",
      .documentation = "Set by `muster explain` and `muster plan`: the script shows its plans, its traces, or "
-                      "how its step is "
-                      "best divided, as the one worker of no job."},
+                      "how its step is best divided, as the one worker of no job."},
     {.name = "MUSTER_PLAN",
      .default_note = "none",
      .note = "workers, bytes, json",

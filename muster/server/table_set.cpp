@@ -48,10 +48,9 @@ Result<bool> TableSet::declare(std::uint32_t index, const TableSpec& spec) {
     return fail(
         Code::invalid_argument,
         fmt::format(
-            "table {} differs between workers: '{}' with {} rows of {} numbers, and '{}' with {} rows of "
-            "{} numbers, or their rules or seeds differ: all workers must make the same network, behind the "
-            "same "
-            "set_seed",
+            "table {} differs between workers: '{}' with {} rows of {} numbers, and '{}' with {} rows of {} "
+            "numbers, or their rules or seeds differ: all workers must make the same network, behind the "
+            "same set_seed",
             index, known->spec().name, known->spec().rows, known->spec().width, printable(spec.name),
             spec.rows, spec.width));
   }
@@ -207,10 +206,8 @@ std::string TableSet::excess_of(std::uint64_t memory_bytes) const {
                                   in_gib(size), spec->rows, row_size_bytes(*spec), share_.servers));
   return fmt::format(
       "the tables of this job can take {:.2f} GiB on parameter server {} once all of their rows were "
-      "updated, and "
-      "{:.2f} GiB are left for it: {}{}. Start more servers (MS_SERVER_NUM) or on more hosts, or make the "
-      "tables "
-      "smaller",
+      "updated, and {:.2f} GiB are left for it: {}{}. Start more servers (MS_SERVER_NUM) or on more hosts, "
+      "or make the tables smaller",
       in_gib(all), share_.server, in_gib(memory_bytes), fmt::join(largest, ", "),
       by_size.size() > tables_told ? ", ..." : "");
 }

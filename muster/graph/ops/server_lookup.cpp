@@ -148,11 +148,9 @@ std::vector<Op> rows() {
   return {
       {.name = "server_lookup",
        .documentation = "Rows (..., width) of the table `parameter` on parameter servers, for ids (...) of "
-                        "int32 or int64. "
-                        "Inputs: the row of zeros that stands for the table, the ids, the steps of all "
-                        "optimizers of served "
-                        "parameters. An id that the table does not have is an error, or with `gives_zeros` a "
-                        "row of zeros.",
+                        "int32 or int64. Inputs: the row of zeros that stands for the table, the ids, the "
+                        "steps of all optimizers of served parameters. An id that the table does not have is "
+                        "an error, or with `gives_zeros` a row of zeros.",
        .inputs_min = 3,
        .inputs_max = 3,
        .infer = infer_lookup,

@@ -25,12 +25,10 @@ std::vector<const Op*> rows_of_shard() {
       .name = "shard",
       .documentation =
           "x, whose dimensions are divided over ranks from here on: `mesh` has the axes of the ranks and "
-          "their "
-          "sizes (\"data=2,model=4\"), `layout` the axes that cut each dimension (\"data;;model\", several "
-          "with "
-          "a + between), which is a multiple of their sizes. `rank` is this process's. Any dtype. Plans "
-          "divide "
-          "what is computed with it; alone it is x. Source: Xu et al., GSPMD, arXiv 2105.04663.",
+          "their sizes (\"data=2,model=4\"), `layout` the axes that cut each dimension (\"data;;model\", "
+          "several with a + between), which is a multiple of their sizes. `rank` is this process's. Any "
+          "dtype. Plans divide what is computed with it; alone it is x. Source: Xu et al., GSPMD, arXiv "
+          "2105.04663.",
       .infer = infer,
       .gradient = gradient,
       .kernels = {},

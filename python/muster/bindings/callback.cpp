@@ -104,7 +104,8 @@ void bind_context(nb::module_& core) {
            [](const CallbackContext& self) {
              nb::list types;
              for (const graph::TensorType& type : self.batch_types)
-               types.append(nb::make_tuple(dtype_object(type.dtype), tuple_of(type.shape.sizes(), [](std::int64_t size) {
+               types.append(nb::make_tuple(dtype_object(type.dtype),
+                                           tuple_of(type.shape.sizes(), [](std::int64_t size) {
                                              return nb::object(nb::int_(size));
                                            })));
              return types;

@@ -549,8 +549,7 @@ void bind_cell(nb::module_& core) {
           nb::arg("mode") = true, nb::sig("def recompute(self, mode: bool = True) -> typing.Self"),
           "The backward pass computes again what this cell and those below compute, instead of keeping it: "
           "the same bits, more time, less memory. What writes parameters (moving statistics) or takes part "
-          "in "
-          "collective calls is kept. No effect in eager mode. Gives the cell.")
+          "in collective calls is kept. No effect in eager mode. Gives the cell.")
       .def_prop_ro("_recomputes", &Cell::recomputes)
       .def("_held_bytes",
            [](const Cell& self) {

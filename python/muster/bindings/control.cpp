@@ -101,8 +101,7 @@ void bind_control(nb::module_& core) {
               "typing.Any"),
       "block(*args, **kwargs), of which the backward pass computes again what it needs, instead of keeping "
       "it: the same bits, more time, less memory. What writes parameters or takes part in collective calls "
-      "is "
-      "kept. In eager mode it is the call alone.");
+      "is kept. In eager mode it is the call alone.");
   nb::class_<MicroBatches>(
       core, "_MicroBatchScope",
       "From the first part until end(), parts of a batch draw the random numbers of the whole.")

@@ -291,10 +291,10 @@ void bind_model(nb::module_& core) {
            nb::arg("initial_epoch") = 0, nb::kw_only(), nb::arg("micro_batches") = 1,
            nb::arg("resume") = nb::none(),
            "Trains, and evaluates after every `valid_frequency` epochs, or after the epochs of a list, "
-           "counted from 1; both datasets as in train(). "
-           "Callbacks find the metrics, and the loss as 'eval_loss', in eval_results of the run context; "
-           "where none of them is a LossMonitor or a ProgressBar, worker 0 prints them. In a data-parallel "
-           "job all workers evaluate together, and have the same values. `resume` as in train().")
+           "counted from 1; both datasets as in train(). Callbacks find the metrics, and the loss as "
+           "'eval_loss', in eval_results of the run context; where none of them is a LossMonitor or a "
+           "ProgressBar, worker 0 prints them. In a data-parallel job all workers evaluate together, and "
+           "have the same values. `resume` as in train().")
       .def("eval", &eval_model, nb::arg("valid_dataset"), nb::arg("callbacks") = nb::none(),
            "The metrics over the dataset, by name; `valid_dataset` is what train() takes. In a data-parallel "
            "job whose dataset is sharded (num_shards and shard_id) it is a collective call, which every "

@@ -99,8 +99,7 @@ void init_embedding(nb::pointer_and_handle<nn::Embedding> self, std::optional<st
   if ((grows || table != train::TableOptions{}) && !on_servers)
     throw nb::value_error(
         "Embedding: out_of_range='grow', cached_rows, age_max and rows_max are of tables on parameter "
-        "servers: "
-        "where='servers'");
+        "servers: where='servers'");
   nn::EmbeddingOptions options{.padding_idx = padding_idx, .is_table = on_servers};
   if (!grows && is_second(out_of_range, "out_of_range", "error", "zeros"))
     options.out_of_range = graph::OutOfRange::zeros;
@@ -150,15 +149,12 @@ void bind_normalization(nb::module_& core) {
            "The row of `padding_idx` begins with zeros. `use_one_hot` changes nothing: the result is the "
            "same. `where`: 'servers' leaves the rows to the job's parameter servers "
            "(docs/guide/parameter-servers.md), of which a worker pulls those that it needs; then vocab_size "
-           "may be "
-           "None: any number from 0 on has a row. `out_of_range`: what numbers outside of the vocabulary "
-           "are, an "
-           "'error', 'zeros', or (on servers) 'grow': they get rows. `cached_rows`: so many rows this "
-           "process keeps "
-           "of those that it has looked up on servers, for as long as set_ps_context(staleness=...) allows. "
-           "Rows leave a table without vocabulary, and begin anew, `age_max` steps after their last update, "
-           "and those "
-           "updated longest ago where a server has more than `rows_max`; 0: never.")
+           "may be None: any number from 0 on has a row. `out_of_range`: what numbers outside of the "
+           "vocabulary are, an 'error', 'zeros', or (on servers) 'grow': they get rows. `cached_rows`: so "
+           "many rows this process keeps of those that it has looked up on servers, for as long as "
+           "set_ps_context(staleness=...) allows. Rows leave a table without vocabulary, and begin anew, "
+           "`age_max` steps after their last update, and those updated longest ago where a server has more "
+           "than `rows_max`; 0: never.")
       .def(
           "prefetch",
           [](nn::Embedding& self, nb::handle ids) {
@@ -166,10 +162,8 @@ void bind_normalization(nb::module_& core) {
           },
           nb::arg("ids"),
           "The next training step looks these rows up: servers send them while this one computes. Call it "
-          "before "
-          "this step's optimizers. It changes no number, and does nothing where the table is here; "
-          "Model.train "
-          "does it by itself for ids that are a column of the data.");
+          "before this step's optimizers. It changes no number, and does nothing where the table is here; "
+          "Model.train does it by itself for ids that are a column of the data.");
 }
 
 }  // namespace muster::python

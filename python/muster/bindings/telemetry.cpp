@@ -65,8 +65,7 @@ void bind_loggers(nb::module_& core) {
           nb::arg("graph") = true, nb::arg("all_ranks") = false,
           "Every `every` steps, and histograms every `histograms` steps (0: none; a multiple of `every`), on "
           "rank 0 or on `all_ranks`. A training that goes on after a loss goes on in the file, and repeats "
-          "no "
-          "step. OSError where the folder cannot be written.");
+          "no step. OSError where the folder cannot be written.");
 }
 
 // ---- Event files by hand ----------------------------------------------------------------------------------

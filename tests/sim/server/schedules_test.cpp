@@ -29,8 +29,8 @@ TEST(ServerSchedules, LoseNoPushAndApplyNoneTwiceWhateverGoesWrong) {
   }
   fmt::print(
       "{} schedules: {} generations, {} bases, {} times back to one, {} pushes came again, {} pulls were "
-      "answered "
-      "early, {} pushes were nowhere, {} times rows came from another server, {} times both had lost them\n",
+      "answered early, {} pushes were nowhere, {} times rows came from another server, {} times both had "
+      "lost them\n",
       count, generations, bases, resets, sent_again, changes, gave_up, fetched, told_lost);
   // Each way to go on was gone.
   EXPECT_GT(generations, count * 3 / 2);
