@@ -16,8 +16,6 @@
 namespace muster::launch {
 namespace {
 
-constexpr Duration kill_timeout = std::chrono::seconds(5);
-
 [[noreturn]] void run_child(pid_t keeper, const std::function<int(int)>& work, const sigset_t& mask,
                             const KeeperOptions& options) {
   // A group of its own: what is sent to the group of the keeper, kill -9 included, does not reach both.

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <vector>
 
 #include "muster/launch/launch_spec.h"
@@ -28,6 +29,7 @@ Result<> adopt_orphans();
 // Kills every child but those spared, and the children that it adopts thereby, until none is left or
 // `timeout` has passed. Returns whether none is left.
 bool kill_descendants(Duration timeout, const Clock& clock, const std::vector<pid_t>& spared = {});
+inline constexpr Duration kill_timeout = std::chrono::seconds(5);  // enough on a busy machine
 
 // Shell's view of a wait status: the exit code, or 128 and the signal's number.
 int exit_code_of(int wait_status);

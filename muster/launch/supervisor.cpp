@@ -25,7 +25,6 @@
 namespace muster::launch {
 namespace {
 
-constexpr Duration kill_timeout = std::chrono::seconds(5);
 constexpr Duration agents_timeout = std::chrono::seconds(3);
 constexpr Duration early_end_limit = std::chrono::seconds(2);
 constexpr Duration released_grace = std::chrono::seconds(2);

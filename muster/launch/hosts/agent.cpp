@@ -25,7 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Duration kill_timeout = std::chrono::seconds(5);
 constexpr int flush_timeout_ms = 2000;
 constexpr std::size_t queue_size_max = 1 << 20;
 constexpr int exit_code_lost = 69;
