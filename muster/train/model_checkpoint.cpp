@@ -34,16 +34,17 @@ std::vector<std::string> shared_names(const nn::Cell& network) {
   return names;
 }
 
-bool are_on_servers(std::span<const graph::ParameterPtr> parameters) {
-  return std::ranges::any_of(parameters, [](const auto& each) { return is_on_servers(*each); });
+// Whether this worker alone does not have its values: servers or the other workers have some.
+bool is_elsewhere(const graph::ParameterPtr& parameter) {
+  return is_on_servers(*parameter) || parameter->share();
 }
 
-// Of what a checkpoint has, that which servers gave.
-std::vector<checkpoint::Entry> from_servers(std::span<const checkpoint::Entry> entries,
-                                            std::span<const graph::ParameterPtr> parameters) {
+// Of what a checkpoint has, the parameters that are elsewhere.
+std::vector<checkpoint::Entry> entries_from_elsewhere(std::span<const checkpoint::Entry> entries,
+                                                      std::span<const graph::ParameterPtr> parameters) {
   std::set<std::string> names;
   for (const graph::ParameterPtr& parameter : parameters)
-    if (is_on_servers(*parameter))
+    if (is_elsewhere(parameter))
       names.insert({parameter->name(), parameter->name() + std::string(ids_suffix)});
   std::vector<checkpoint::Entry> found;
   for (const checkpoint::Entry& entry : entries)
@@ -51,7 +52,7 @@ std::vector<checkpoint::Entry> from_servers(std::span<const checkpoint::Entry> e
   return found;
 }
 
-// A worker's own point knows nothing of it.
+// A worker's own point has nothing of them, or a piece.
 checkpoint::Point with_entries(checkpoint::Point point, std::span<const checkpoint::Entry> entries) {
   for (const checkpoint::Entry& entry : entries) {
     const auto found = std::ranges::find(point.tensors, entry.name, &checkpoint::Entry::name);
@@ -129,28 +130,28 @@ Result<> ModelCheckpoint::save(CallbackContext& context) {
   saved_at_ = clock_.now();
   const auto all = context.train_network->parameters();
   std::vector<checkpoint::Entry> parameters;
-  if (stages() != nullptr || !context.recovers || are_on_servers(all)) {
+  if (stages() != nullptr || !context.recovers || std::ranges::any_of(all, &is_elsewhere)) {
     // Of a divided network they come from other processes: a call of all workers, which may fail.
     MUSTER_TRY(parameters, gather_parameters(all));
   }
-  std::vector<checkpoint::Entry> served = from_servers(parameters, all);
+  std::vector<checkpoint::Entry> gathered = entries_from_elsewhere(parameters, all);
   std::vector<std::string> in_checkpoint = shared_names(*context.train_network);
-  for (const checkpoint::Entry& entry : served) in_checkpoint.push_back(entry.name);
+  for (const checkpoint::Entry& entry : gathered) in_checkpoint.push_back(entry.name);
   if (!context.recovers) {
     if (!write(parameters, path)) return {};
     context.request_point(
-        [this, path, in_checkpoint = std::move(in_checkpoint), served = std::move(served)](
-            const auto& point, auto) { write_state(with_entries(point, served), in_checkpoint, path); });
+        [this, path, in_checkpoint = std::move(in_checkpoint), gathered = std::move(gathered)](
+            const auto& point, auto) { write_state(with_entries(point, gathered), in_checkpoint, path); });
     return {};
   }
   // The next steps change what is in the parameters' own memory.
   for (checkpoint::Entry& entry : parameters) entry.value = entry.value.clone();
   const std::lock_guard lock(mutex_);
   pending_ = path;
-  context.request_point([this, path, parameters = std::move(parameters), served = std::move(served),
+  context.request_point([this, path, parameters = std::move(parameters), gathered = std::move(gathered),
                          in_checkpoint = std::move(in_checkpoint)](const auto& point, auto of_point) {
     if (write(parameters.empty() ? of_point : std::span<const checkpoint::Entry>(parameters), path))
-      write_state(with_entries(point, served), in_checkpoint, path);
+      write_state(with_entries(point, gathered), in_checkpoint, path);
   });
   return {};
 }
