@@ -25,6 +25,7 @@
 namespace muster::server {
 namespace {
 
+constexpr Duration patience_for_origin = std::chrono::seconds(5);
 constexpr Duration reconnect_pause = std::chrono::milliseconds(20);
 
 }  // namespace
@@ -163,6 +164,15 @@ Result<> ParameterClient::Implementation::begin(std::uint64_t generation, std::u
   const Turn turn(*this);
   at_hand_.clear();
   send(machine_.begin(generation, step, origin));
+  std::optional<TimePoint> until;  // another worker may say where the job began
+  MUSTER_TRY_VOID(wait(
+      [&] {
+        if (machine_.lacks_origin() && !until) until = options_.clock.now() + patience_for_origin;
+        return machine_.is_welcome() || (machine_.lacks_origin() && options_.clock.now() >= *until);
+      },
+      "to answer"));
+  if (machine_.is_welcome()) return {};
+  send(machine_.assume_origin());
   return wait([this] { return machine_.is_welcome(); }, "to answer");
 }
 

@@ -150,8 +150,10 @@ bool ServerMachine::hear_origin(const Hello& hello) {
   if (!hello.origin || *hello.origin == origin_) return true;
   if (!is_untouched()) return false;
   set_origin(*hello.origin);
-  if (hello.generation == generation_)
-    append(GenerationRecord{.generation = generation_, .begin = begin_, .origin = origin_});
+  if (hello.generation != generation_) return true;
+  append(GenerationRecord{.generation = generation_, .begin = begin_, .origin = origin_});
+  for (std::uint32_t worker = 0; worker < config_.worker_num; ++worker)  // those who were told of step 0
+    if (worker != hello.worker) tell_taken(worker, true);
   return true;
 }
 

@@ -20,7 +20,7 @@ ToServerMessages WorkerMachine::begin(std::uint64_t generation, std::uint64_t st
   MUSTER_CHECK(generation > generation_, "a generation of parameter servers begins twice");
   generation_ = generation;
   begin_ = next_ = step;
-  if (origin) origin_ = origin;
+  origin_ = origin;
   pulls_.clear();
   failure_.reset();
   for (std::uint32_t share = 0; share < holders_.servers; ++share) {
@@ -127,8 +127,10 @@ ToServerMessages WorkerMachine::taken(std::uint32_t holder, const Taken& taken) 
   std::erase_if(unkept_[share], [&](const Push& push) { return push.step < kept; });
   ToServerMessages messages;
   if (!taken.is_welcome) return messages;
+  told_origin_ = std::max(told_origin_, taken.origin);
+  peer.lacks_origin = !origin_ && taken.origin == 0 && taken.next == 0 && first_held(holder) > 0;
+  if (peer.lacks_origin) return messages;
   peer.is_welcome = true;
-  if (!origin_) origin_ = taken.origin;
   send_again(holder, taken.next, messages);
   return messages;
 }
@@ -139,10 +141,24 @@ std::string WorkerMachine::described(std::uint32_t holder) const {
                      holders_.server(holders_.other(holder)));
 }
 
+std::uint64_t WorkerMachine::first_held(std::uint32_t holder) const {
+  const Pushes& unkept = unkept_[holders_.share(holder)];
+  return unkept.empty() ? next_ : unkept.front().step;
+}
+
+bool WorkerMachine::lacks_origin() const { return std::ranges::any_of(peers_, &Peer::lacks_origin); }
+
+ToServerMessages WorkerMachine::assume_origin() {
+  origin_ = 0;
+  ToServerMessages messages;
+  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder)
+    if (peers_[holder].lacks_origin) messages.push_back(retry(holder)[0]);
+  return messages;
+}
+
 void WorkerMachine::send_again(std::uint32_t holder, std::uint64_t next, ToServerMessages& messages) {
   const Pushes& unkept = unkept_[holders_.share(holder)];
-  const std::uint64_t first_held = unkept.empty() ? next_ : unkept.front().step;
-  if (next < first_held)
+  if (next < first_held(holder))
     return fail_with(Code::peer_lost,
                      fmt::format("{} has lost the push of step {} of worker {}, and no process has "
                                  "it any more: all go back to their common point; where that does not help, "
@@ -156,7 +172,7 @@ void WorkerMachine::send_again(std::uint32_t holder, std::uint64_t next, ToServe
 }
 
 ToServerMessages WorkerMachine::retry(std::uint32_t holder) {
-  peers_[holder].is_welcome = false;
+  peers_[holder].is_welcome = peers_[holder].lacks_origin = false;
   return {{holder,
            Hello{.worker = config_.worker, .generation = generation_, .begin = begin_, .origin = origin_}}};
 }

@@ -77,7 +77,12 @@ class WorkerMachine {
 
   std::uint64_t generation() const { return generation_; }
   // The step at which the job began, as the servers know it once they have answered.
-  std::uint64_t origin() const { return origin_.value_or(0); }
+  std::uint64_t origin() const { return origin_.value_or(told_origin_); }
+  // Servers want a step before this generation's: either rows are lost, or they have not heard yet that the
+  // job began later, which this worker does not know.
+  bool lacks_origin() const;
+  // It began at step 0.
+  ToServerMessages assume_origin();
   // Pushes that are held for servers.
   std::size_t held() const;
 
@@ -85,6 +90,7 @@ class WorkerMachine {
   struct Peer {
     std::uint64_t kept = 0;
     bool is_welcome = false;  // it has answered the last hello
+    bool lacks_origin = false;
   };
   using Pushes = std::deque<Push>;  // in the order of their steps, which follow each other
   struct PendingPull {
@@ -101,6 +107,8 @@ class WorkerMachine {
   void take(std::uint32_t holder, const Rows& rows);
 
   ToServerMessages taken(std::uint32_t holder, const Taken& taken);
+  // The step of the first push that is there to be sent again.
+  std::uint64_t first_held(std::uint32_t holder) const;
   void send_again(std::uint32_t holder, std::uint64_t next, ToServerMessages& messages);
   // Every holder of the share has the pushes before this step on its disk.
   std::uint64_t kept_of(std::uint32_t share) const;
@@ -115,6 +123,7 @@ class WorkerMachine {
   std::uint64_t generation_ = 0;
   std::uint64_t begin_ = 0;
   std::optional<std::uint64_t> origin_ = {};
+  std::uint64_t told_origin_ = 0;
   std::uint64_t next_ = 0;
   std::uint64_t common_point_ = 0;
   Holders holders_;

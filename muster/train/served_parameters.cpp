@@ -212,7 +212,7 @@ Result<> ServedParameters::follow_epoch(std::uint64_t step) {
   }
   next_ = step;
   if (is_first) origin_ = step;  // above 0: the optimizer's state was loaded
-  MUSTER_TRY_VOID(client_->begin(roster.epoch, step, origin_));
+  MUSTER_TRY_VOID(client_->begin(roster.epoch, step, joined_in_ == 1 ? origin_ : std::nullopt));
   origin_ = client_->origin();
   return {};
 }

@@ -501,7 +501,7 @@ void Simulation::begin_generation(std::uint64_t step) {
       if (!worker.machine || worker.incarnation != incarnation || generation != generation_) return;
       worker.states.resize(step + 1);
       worker.pulled = step;
-      send(index, worker.machine->begin(generation, step));
+      send(index, worker.machine->begin(generation, step, 0));
       go_on(index);
     });
   }

@@ -190,6 +190,27 @@ TEST(ServerMachine, HearsLateThatTheJobBeganAtALaterStep) {
   EXPECT_EQ(std::get<GenerationRecord>(server.carried()[0]).origin, 20U);
 }
 
+TEST(WorkerMachine, WaitsForTheStepAtWhichTheJobBegan) {
+  WorkerMachine worker({.worker = 1});
+  worker.begin(2, 20);  // it was started again
+  worker.receive(0, Taken{.generation = 2, .next = 0, .is_welcome = true});
+  EXPECT_TRUE(worker.lacks_origin());
+  EXPECT_FALSE(worker.failure());
+  worker.receive(0, Taken{.generation = 2, .next = 20, .kept = 20, .origin = 20, .is_welcome = true});
+  EXPECT_TRUE(worker.is_welcome());
+  EXPECT_EQ(worker.origin(), 20U);
+}
+
+TEST(WorkerMachine, SaysThatPushesAreLostWhereNoWorkerKnowsOfALaterBeginning) {
+  WorkerMachine worker({.worker = 1});
+  worker.begin(2, 20);
+  const Taken lost{.generation = 2, .next = 0, .is_welcome = true};
+  worker.receive(0, lost);
+  EXPECT_EQ(worker.assume_origin().size(), 1U);
+  worker.receive(0, lost);
+  EXPECT_THAT(worker.failure().value_or(Error{}).message, Mentions("step 0", "worker 1"));
+}
+
 // Of another server, of which the own disk knows nothing yet.
 TEST(ServerMachine, SaysThatFetchedPushesAreKeptOnceTheyAreOnItsDisk) {
   ServerMachine server({.worker_num = 1});
