@@ -6,10 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "commands.h"
+#include "muster/launch/call_times.h"
 #include "muster/launch/launch.h"
 #include "muster/net/net.h"
 #include "places.h"
@@ -162,6 +166,22 @@ Result<launch::PartialSettings> read_job_file(const std::string& name, const std
 int refuse(std::string_view command, const std::string& message, int exit_code) {
   fmt::print(stderr, "muster {}: {}\n", command, message);
   return exit_code;
+}
+
+int become(std::string_view command, std::vector<std::string> words, int exit_code) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execvp(arguments.front(), arguments.data());
+  return refuse(command, fmt::format("cannot start '{}': {}", words.front(), std::strerror(errno)),
+                exit_code);
+}
+
+void provide_call_times(std::string_view command, std::uint32_t workers, bool anew) {
+  Result<std::string> path = std::string();
+  if (workers > 1) path = launch::prepare_call_times(real_environment(), workers, anew);
+  if (!path) fmt::print(stderr, "muster {}: calls are not timed: {}\n", command, path.error().message);
+  ::setenv("MUSTER_CALL_TIMES", path.value_or("").c_str(), 1);
 }
 
 }  // namespace muster::app

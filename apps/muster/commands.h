@@ -46,6 +46,11 @@ inline constexpr int exit_code_no_program = 127;
 
 // Prints "muster run: message" as an error and gives the exit code back. The command: "run", "certs new".
 int refuse(std::string_view command, const std::string& message, int exit_code = exit_code_usage);
+// This process becomes another program; only an error returns, told as refuse() does.
+int become(std::string_view command, std::vector<std::string> words, int exit_code = exit_code_usage);
+// Where a script that `command` starts finds how long calls between so many workers of this machine take;
+// `anew`: whatever is known. What cannot be measured is told.
+void provide_call_times(std::string_view command, std::uint32_t workers, bool anew);
 
 void add_agent(CLI::App& app, Invocation& invocation);  // agent, mpi-daemon
 void add_run(CLI::App& app, Invocation& invocation);

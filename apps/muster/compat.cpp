@@ -34,11 +34,7 @@ int check_scripts(const CompatFlags& flags, const std::string& program) {
   if (flags.json) words.emplace_back("--json");
   words.emplace_back("--");
   words.insert(words.end(), flags.paths.begin(), flags.paths.end());
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  ::execvp(arguments.front(), arguments.data());
-  return refuse("compat check", fmt::format("cannot start '{}': {}", words.front(), std::strerror(errno)), 1);
+  return become("compat check", std::move(words), 1);
 }
 
 }  // namespace

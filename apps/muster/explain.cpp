@@ -1,17 +1,15 @@
 // muster explain: the plans and traces of a script.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "commands.h"
-#include "muster/launch/call_times.h"
 
 namespace muster::app {
 namespace {
@@ -24,16 +22,6 @@ struct ExplainFlags {
   std::vector<std::string> command;
 };
 
-// The script predicts the time of its step with the table of call times; without one it says why.
-void prepare_predictions(const ExplainFlags& flags) {
-  if (flags.workers == 0) return;
-  Result<std::string> path = std::string();
-  if (flags.workers > 1) path = launch::prepare_call_times(real_environment(), flags.workers, flags.measure);
-  if (!path) fmt::print(stderr, "muster explain: calls are not timed: {}\n", path.error().message);
-  ::setenv("MUSTER_CALL_TIMES", path.value_or("").c_str(), 1);
-}
-
-// This process becomes the script; only an error returns.
 int explain(ExplainFlags flags, const CLI::App& command, const std::string& program) {
   if (flags.command.empty()) return refuse("explain", "name a script: muster explain train.py");
   if (const auto known = check_option(command, flags.command); !known)
@@ -49,13 +37,9 @@ int explain(ExplainFlags flags, const CLI::App& command, const std::string& prog
   if (flags.measure && flags.workers < 2)
     return refuse("explain", "--measure is about the calls between workers: --parallel says how many");
   ::setenv("MUSTER_EXPLAIN_WORKERS", std::to_string(std::max(1u, flags.workers)).c_str(), 1);
-  prepare_predictions(flags);
+  if (flags.workers > 0) provide_call_times("explain", flags.workers, flags.measure);
   ::setenv("MUSTER_EXPLAIN", flags.trace ? "trace" : "plan", 1);
-  std::vector<char*> arguments;
-  for (std::string& word : flags.command) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  ::execvp(arguments.front(), arguments.data());
-  return refuse("explain", fmt::format("cannot start '{}': {}", flags.command.front(), std::strerror(errno)));
+  return become("explain", std::move(flags.command));
 }
 
 }  // namespace

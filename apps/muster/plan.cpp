@@ -1,18 +1,14 @@
 // muster plan: how a script's step is best divided over some workers.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "commands.h"
-#include "muster/launch/call_times.h"
 
 namespace muster::app {
 namespace {
@@ -25,25 +21,17 @@ struct PlanFlags {
   std::vector<std::string> command;
 };
 
-// This process becomes the script; only an error returns.
 int plan(PlanFlags flags, const CLI::App& command, const std::string& program) {
   if (flags.command.empty()) return refuse("plan", "name a script: muster plan -n 8 train.py");
   if (const auto known = check_option(command, flags.command); !known)
     return refuse("plan", known.error().message);
   if (const auto complete = complete_command(flags.command, program); !complete)
     return refuse("plan", complete.error().message);
-  Result<std::string> path = std::string();
-  if (flags.workers > 1) path = launch::prepare_call_times(real_environment(), flags.workers, flags.measure);
-  if (!path) fmt::print(stderr, "muster plan: calls are not timed: {}\n", path.error().message);
-  ::setenv("MUSTER_CALL_TIMES", path.value_or("").c_str(), 1);
+  provide_call_times("plan", flags.workers, flags.measure);
   ::setenv("MUSTER_PLAN",
            fmt::format("{},{}{}", flags.workers, flags.memory_bytes, flags.json ? ",json" : "").c_str(), 1);
   ::setenv("MUSTER_EXPLAIN", "search", 1);
-  std::vector<char*> arguments;
-  for (std::string& word : flags.command) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  ::execvp(arguments.front(), arguments.data());
-  return refuse("plan", fmt::format("cannot start '{}': {}", flags.command.front(), std::strerror(errno)));
+  return become("plan", std::move(flags.command));
 }
 
 }  // namespace

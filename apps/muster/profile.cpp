@@ -1,10 +1,7 @@
 // muster profile: where the time of a script goes.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <vector>
@@ -20,15 +17,6 @@ struct ProfileFlags {
   std::vector<std::string> command;
 };
 
-// This process becomes another program; only an error returns.
-int become(std::vector<std::string> command) {
-  std::vector<char*> arguments;
-  for (std::string& word : command) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  ::execvp(arguments.front(), arguments.data());
-  return refuse("profile", fmt::format("cannot start '{}': {}", command.front(), std::strerror(errno)));
-}
-
 int profile(ProfileFlags flags, const CLI::App& command, const std::string& program) {
   if (flags.command.empty())
     return refuse("profile", "name a script or the folder of a profile: muster profile train.py");
@@ -36,12 +24,12 @@ int profile(ProfileFlags flags, const CLI::App& command, const std::string& prog
     return refuse("profile", known.error().message);
   std::error_code error;
   if (flags.command.size() == 1 && std::filesystem::is_directory(flags.command.front(), error))
-    return become({python_for_scripts(program), "-c", "from muster import _profile; _profile.show()",
-                   flags.command.front()});
+    return become("profile", {python_for_scripts(program), "-c",
+                              "from muster import _profile; _profile.show()", flags.command.front()});
   if (const auto complete = complete_command(flags.command, program); !complete)
     return refuse("profile", complete.error().message);
   ::setenv("MUSTER_PROFILE", std::filesystem::absolute(flags.folder).c_str(), 1);
-  return become(std::move(flags.command));
+  return become("profile", std::move(flags.command));
 }
 
 }  // namespace

@@ -329,13 +329,14 @@ Result<> ServedParameters::look_up_now(std::uint64_t step, const graph::ServedLo
   MUSTER_TRY_VOID(client_->pull(step, std::span(&asked, 1)));
   MUSTER_TRY_VOID(ahead_.looked_up(*client_, step, table.number, lookup));
   if (!servers_may_not_have_begun()) return {};
-  if (table.first_values.empty() && joined_in_ > 1 && origin_ > 0)
+  if (table.first_values.empty()) {
+    if (joined_in_ == 1 || origin_ == 0) return {};
     return fail(Code::not_provided,
                 fmt::format("this worker was started again before the first step of a training that goes on "
                             "from a checkpoint, and does not know the rows of table '{}' that were loaded: "
                             "start the job again",
                             name_of(lookup.number)));
-  if (table.first_values.empty()) return {};
+  }
   const std::size_t width = lookup.rows.size() / std::max<std::size_t>(lookup.ids.size(), 1);
   for (std::size_t i = 0; i < lookup.ids.size(); ++i) {
     const auto found = std::ranges::lower_bound(table.all_ids, lookup.ids[i]);

@@ -74,7 +74,7 @@ class WeightCutter {
       const std::optional<std::size_t> dim = cuts_[node.inputs[i]];
       if (!dim || map.inputs[i].shape.elements() <= most) continue;
       const int label = map.of_inputs[i][*dim];
-      if (label == DimensionMap::whole || !fits(map, label)) continue;
+      if (label == DimensionMap::whole || !map.can_cut(label, parts_)) continue;
       most = map.inputs[i].shape.elements();
       found = label;
     }
@@ -97,7 +97,8 @@ class WeightCutter {
   // One that the output has from input `i` alone.
   std::optional<int> label_that_it_gives(const DimensionMap& map, std::size_t i) const {
     for (const int label : map.of_inputs[i]) {
-      if (label == DimensionMap::whole || !place_of(map.of_outputs[0], label) || !fits(map, label)) continue;
+      if (label == DimensionMap::whole || !place_of(map.of_outputs[0], label) || !map.can_cut(label, parts_))
+        continue;
       bool is_alone = true;
       for (std::size_t other = 0; other < map.of_inputs.size(); ++other)
         if (other != i && place_of(map.of_inputs[other], label)) is_alone = false;
@@ -119,17 +120,6 @@ class WeightCutter {
     const auto found = std::ranges::find(labels, label);
     if (found == labels.end()) return std::nullopt;
     return static_cast<std::size_t>(found - labels.begin());
-  }
-
-  bool fits(const DimensionMap& map, int label) const {
-    const auto all_fit = [&](std::span<const TensorType> types,
-                             const std::vector<DimensionMap::Labels>& labels) {
-      for (std::size_t i = 0; i < types.size(); ++i)
-        for (std::size_t dim = 0; dim < labels[i].size(); ++dim)
-          if (labels[i][dim] == label && types[i].shape[dim] % parts_ != 0) return false;
-      return true;
-    };
-    return all_fit(map.inputs, map.of_inputs) && all_fit(map.outputs, map.of_outputs);
   }
 
   const Graph& graph_;

@@ -56,6 +56,16 @@ void DimensionMap::keep_whole(std::size_t first, std::size_t last) {
   clear(of_outputs);
 }
 
+bool DimensionMap::can_cut(int label, std::int64_t parts) const {
+  const auto all_fit = [&](std::span<const TensorType> types, const std::vector<Labels>& labels) {
+    for (std::size_t i = 0; i < types.size(); ++i)
+      for (std::size_t dim = 0; dim < labels[i].size(); ++dim)
+        if (labels[i][dim] == label && types[i].shape[dim] % parts != 0) return false;
+    return true;
+  };
+  return all_fit(inputs, of_inputs) && all_fit(outputs, of_outputs);
+}
+
 void elementwise(DimensionMap& map) { map.align(); }
 
 namespace {

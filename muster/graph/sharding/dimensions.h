@@ -36,6 +36,8 @@ class DimensionMap {
   void align();
   // The dimensions [first, last) of every tensor are whole.
   void keep_whole(std::size_t first, std::size_t last);
+  // Whether every dimension with the label can be cut into so many equal parts.
+  bool can_cut(int label, std::int64_t parts) const;
 };
 
 // The same elements at the same places, where inputs broadcast.

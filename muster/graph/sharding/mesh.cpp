@@ -398,23 +398,12 @@ class MeshDivider {
         const Axes& axes = layout.dims[dim];
         if (label == DimensionMap::whole || axes.empty() || cuts.contains(label)) continue;
         if (std::ranges::any_of(axes, [&](std::size_t axis) { return used[axis]; })) continue;
-        if (!fits(map, label, layout.parts(dim))) continue;
+        if (!map.can_cut(label, layout.parts(dim))) continue;
         cuts[label] = axes;
         for (const std::size_t axis : axes) used[axis] = true;
       }
     }
     return cuts;
-  }
-
-  static bool fits(const DimensionMap& map, int label, std::int64_t parts) {
-    const auto all_fit = [&](std::span<const TensorType> types,
-                             const std::vector<DimensionMap::Labels>& labels) {
-      for (std::size_t i = 0; i < types.size(); ++i)
-        for (std::size_t dim = 0; dim < labels[i].size(); ++dim)
-          if (labels[i][dim] == label && types[i].shape[dim] % parts != 0) return false;
-      return true;
-    };
-    return all_fit(map.inputs, map.of_inputs) && all_fit(map.outputs, map.of_outputs);
   }
 
   TensorLayout layout_of(const DimensionMap::Labels& labels, const std::map<int, Axes>& cuts) const {
