@@ -67,6 +67,8 @@ def kill_server(job, random):
 def lose_server_disk(job, random):
     """It comes back on an empty disk: each row is on another one, too."""
     name = f"server {random.randrange(job.servers)}"
+    # A worker's first point may be there before a server has its first row.
+    wait_until(lambda: server_rank(job, name) or job.is_ending())
     rank = server_rank(job, name)
     kill(job, name)
     for file in job.paths[name].glob(f"*/server_{rank}*"):
@@ -75,13 +77,14 @@ def lose_server_disk(job, random):
 
 
 def server_rank(job, name):
-    """As it came to the scheduler, whatever its name: its files have it."""
+    """As it came to the scheduler, whatever its name: its files have it. None while it has none open."""
     folder = Path(f"/proc/{job.processes[name].pid}/fd")
-    for link in folder.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-            if match := re.search(r"/recovery/.*/server_(\d+)", str(link.readlink())):
-                return match[1]
-    raise LostError(f"{name} has no file of rows open")
+    with contextlib.suppress(FileNotFoundError, PermissionError):  # ended meanwhile
+        for link in folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                if match := re.search(r"/recovery/.*/server_(\d+)", str(link.readlink())):
+                    return match[1]
+    return None
 
 
 def lose_both_server_disks(job, _random):
