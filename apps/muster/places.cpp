@@ -83,16 +83,16 @@ std::optional<std::string> cmake_prefix() {
   return std::nullopt;
 }
 
-std::string make_log_folder(const std::string& parent) {
+Result<std::string> make_log_folder(const std::string& parent) {
   const std::string name = fmt::format("{}/{:%Y-%m-%d_%H-%M-%S}", parent, fmt::localtime(std::time(nullptr)));
   std::error_code error;
   fs::create_directories(parent, error);
-  for (int attempt = 1; attempt < 100; ++attempt) {  // another job may have begun in the same second
+  for (int attempt = 1; !error && attempt < 100;
+       ++attempt) {  // another job may have begun in the same second
     const std::string folder = attempt == 1 ? name : fmt::format("{}_{}", name, attempt);
     if (fs::create_directory(folder, error)) return folder;
-    if (error) break;
   }
-  return {};
+  return fail(Code::io, error ? error.message() : "a hundred jobs have begun in this second");
 }
 
 }  // namespace muster::app

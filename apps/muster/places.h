@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "muster/base/base.h"
+
 namespace muster::app {
 
 // Whether there is a file or folder; one that cannot be looked at is not there.
@@ -19,8 +21,8 @@ std::optional<std::string> compat_folder();
 // The prefix of the C++ library that was installed with this program, for CMAKE_PREFIX_PATH.
 std::optional<std::string> cmake_prefix();
 
-// A new folder for the logs of one job, below `parent` and named after the time. Empty when it cannot be
-// made.
-std::string make_log_folder(const std::string& parent);
+// A new folder for the logs of one job, below `parent` and named after the time. Fails with the system's
+// reason.
+Result<std::string> make_log_folder(const std::string& parent);
 
 }  // namespace muster::app

@@ -16,17 +16,22 @@
 namespace muster::app {
 namespace {
 
-Result<> make_logs(launch::JobSettings& job) {
-  std::string& folder = job.log_folder.value;
-  const std::string wanted = folder.empty() ? "muster-logs" : folder;
+Result<std::string> made_folder(const std::string& folder) {
   std::error_code error;
-  if (folder.empty())
-    folder = make_log_folder(wanted);
-  else if (std::filesystem::create_directories(folder, error); error)
-    folder.clear();
-  if (!folder.empty()) return {};
-  return fail(Code::io,
-              fmt::format("cannot make the folder '{}' for the logs: name another with --log-dir", wanted));
+  std::filesystem::create_directories(folder, error);
+  if (error) return fail(Code::io, error.message());
+  return folder;
+}
+
+Result<> make_logs(launch::JobSettings& job) {
+  const std::string named = job.log_folder.value;
+  auto made = named.empty() ? make_log_folder("muster-logs") : made_folder(named);
+  if (!made)
+    return fail(made.error().code,
+                fmt::format("cannot make the folder '{}' for the logs: {}: name another with --log-dir",
+                            named.empty() ? "muster-logs" : named, made.error().message));
+  job.log_folder.value = *std::move(made);
+  return {};
 }
 
 // Of train.py, of -m package.train, and also of python3 -u train.py.

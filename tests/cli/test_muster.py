@@ -89,6 +89,15 @@ def test_run_keeps_a_log_of_each_process(folder):
     assert (folder / "logs/first/worker_0.log").read_text().startswith("MS_WORKER 0 1")
 
 
+@pytest.mark.parametrize("flags", [(), ("--log-dir", "muster-logs/first")], ids=["ours", "named"])
+def test_run_tells_why_there_can_be_no_folder_for_the_logs(folder, flags):
+    (folder / "muster-logs").touch()
+    done = muster("run", "-n", "1", *flags, write_script(folder, TELLS))
+    assert done.returncode == 2
+    assert "Not a directory" in done.stderr
+    assert "--log-dir" in done.stderr
+
+
 def test_run_repeats_the_message_of_the_script_that_failed_last_and_exits_with_its_code(folder):
     script = write_script(
         folder, "import os, sys\nif os.environ['MS_NODE_ID'] == '1': sys.exit('no such column')"
