@@ -60,6 +60,55 @@ def shown_job(folder, *options, workers=2):
         process.wait()
 
 
+# Trains until it is told to stop: what the page's buttons ask is heard by it.
+ACTS = """
+import os, pathlib, time
+import numpy
+import muster
+from muster import nn, train, dataset as ds
+
+muster.init()
+muster.set_seed(1)
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+
+class Counts(train.Callback):
+    def on_train_step_end(self, run_context):
+        time.sleep(0.01)
+        self.step = run_context.original_args().cur_step_num
+        if self.step == 1:
+            print("first step", flush=True)
+            print("<b id=markup>not bold</b> \\x1b[31mred\\x1b[0m", flush=True)
+
+rows = numpy.random.default_rng(1).normal(size=(64, 8)).astype(numpy.float32)
+data = ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"], shuffle=False).batch(4)
+net = nn.Dense(8, 1)
+counts = Counts()
+model = train.Model(net, nn.MSELoss(), nn.Adam(net.trainable_params(), 0.01))
+model.train(100_000, data, callbacks=[counts])
+print("stopped behind", counts.step, flush=True)
+if "TWICE" in os.environ:
+    model.train(1, data, callbacks=[counts])
+    print("again behind", counts.step, flush=True)
+"""
+
+
+@contextlib.contextmanager
+def acting_job(folder, *options, workers=2, where="", **variables):
+    """`muster run --dashboard`; its process, the port of the page and the token of its link."""
+    (folder / "train.py").write_text(ACTS)
+    page = "--dashboard" + where
+    command = [MUSTER, "run", "-n", str(workers), page, "--log-dir", "logs", *options, "train.py"]
+    environment = {**clean_environment(), "PATH": SEARCH_PATH, **variables}
+    process = Process("run", ["env", "-C", str(folder), *command], environment)
+    try:
+        match = process.wait_for_line(r"page of the job at http://[^ ]*:(\d+)/(?:#token=([0-9a-f]{32}))?$")
+        yield process, int(match.group(1)), match.group(2)
+    finally:
+        if process._popen.poll() is None:
+            process.signal(2)
+        process.wait()
+
+
 def ask(port, path, method="GET", **headers):
     """Status, headers and body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)

@@ -9,13 +9,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pages import end_job, shown_job
+from pages import acting_job, end_job, shown_job
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.chrome.options import Options  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support import expected_conditions  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
@@ -30,7 +31,7 @@ PATIENCE = 120
 def open_page(tmp_path, request):
     drivers = []
 
-    def open_page(port, size="desktop", scheme="light"):
+    def open_page(port, size="desktop", scheme="light", token=None):
         options = Options()
         options.binary_location = shutil.which("chromium")
         for flag in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]:
@@ -43,7 +44,7 @@ def open_page(tmp_path, request):
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        driver.get(f"http://127.0.0.1:{port}/")
+        driver.get(f"http://127.0.0.1:{port}/" + (f"#token={token}" if token else ""))
         return driver
 
     yield open_page
@@ -90,9 +91,26 @@ def check_accessibility(driver):
     assert not told, "\n".join(told)
 
 
-def check_console(driver):
+def check_console(driver, allowed=()):
+    """No error, and no question without an answer but those to a job that has just ended."""
     told = [each["message"] for each in driver.get_log("browser") if each["level"] == "SEVERE"]
-    assert not told, told
+    allowed = (*allowed, "Failed to load resource: net::ERR_CONNECTION_REFUSED")
+    assert not [text for text in told if not any(each in text for each in allowed)], told
+
+
+def answer_of(driver, begin):
+    """What the page says of an action, once it begins so."""
+    wait_until(driver, lambda _: text_of(driver, "act-answer").startswith(begin))
+    return text_of(driver, "act-answer")
+
+
+def click(driver, name, accept=None):
+    button = wait_until(driver, lambda _: driver.find_element(By.ID, name))
+    wait_until(driver, lambda _: button.is_displayed())
+    button.send_keys(Keys.ENTER)
+    if accept is not None:
+        question = wait_until(driver, expected_conditions.alert_is_present())
+        question.accept() if accept else question.dismiss()
 
 
 def test_a_job_with_a_death_and_a_recovery_is_watched_to_its_end(tmp_path, open_page):
@@ -193,3 +211,58 @@ def test_a_slow_rank_is_seen(tmp_path, open_page):
         check_accessibility(driver)
         end_job(tmp_path)
         assert process.wait() == 0
+
+
+def test_save_restart_and_stop_are_clicked(tmp_path, open_page):
+    with acting_job(tmp_path, "--max-restarts", "2") as (process, port, token):
+        driver = open_page(port, token=token)
+        wait_until(driver, lambda _: is_known(driver, "loss") and len(rows(driver)) == 2)
+        assert token not in driver.current_url, "an address may be copied"
+        click(driver, "act-save")
+        step = answer_of(driver, "done: saving behind step ").split()[4]
+        assert list((tmp_path / "logs/saved/rank_1").glob("asked-*.ckpt")), step
+        assert driver.execute_script("return document.activeElement.id") == "act-save"
+        shoot(driver, "dashboard-asked")
+        check_accessibility(driver)
+        # A number that is no rank is not sent, an action that is not confirmed neither.
+        rank = driver.find_element(By.ID, "act-rank")
+        for wrong in ["", "2", "-1"]:
+            rank.clear()
+            rank.send_keys(wrong)
+            click(driver, "act-restart")
+            assert driver.execute_script("return document.activeElement.id") == "act-rank"
+        rank.clear()
+        rank.send_keys("1")
+        click(driver, "act-restart", accept=False)
+        assert text_of(driver, "act-answer").startswith("done: saving")
+        pid = rows(driver)[1][1]
+        click(driver, "act-restart", accept=True)
+        answer_of(driver, "done: worker 1 is back as process")
+        wait_until(driver, lambda _: text_of(driver, "state") == "running" and rows(driver)[1][1] != pid)
+        click(driver, "act-stop", accept=True)
+        answer_of(driver, "done: the training stops behind step")
+        wait_until(driver, lambda _: text_of(driver, "state") == "ended well")
+        assert not driver.find_element(By.ID, "actions").is_displayed()
+        check_accessibility(driver)
+        check_console(driver)
+        assert process.wait() == 0
+
+
+def test_actions_without_the_right_token_are_refused(tmp_path, open_page):
+    with acting_job(tmp_path) as (process, port, _):
+        driver = open_page(port)
+        answer_of(driver, "The link that `muster run` printed")
+        assert not driver.find_element(By.ID, "actions").is_displayed()
+        check_accessibility(driver)
+        check_console(driver)
+        other = open_page(port, "phone", "dark", token="0" * 32)
+        click(other, "act-save")
+        answer_of(other, "refused: this is not the token of this job")
+        assert not other.find_element(By.ID, "act-restart").is_displayed()  # without --max-restarts
+        # What a log holds is text.
+        wait_until(other, lambda _: "<b id=markup>not bold</b>" in text_of(other, "log"))
+        assert not other.find_elements(By.ID, "markup")
+        shoot(other, "dashboard-refused")
+        check_accessibility(other)
+        check_console(other, ["403 (Forbidden)"])
+        assert process._popen.poll() is None

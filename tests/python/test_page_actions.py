@@ -1,60 +1,14 @@
 """What may be changed on the page of a job, by whom, and what comes of it."""
 
-import contextlib
 import json
 import pathlib
 import re
 
 import pytest
 from job import Process, clean_environment
-from pages import MUSTER, Events, ask
+from pages import ACTS as TRAINS
+from pages import MUSTER, Events, acting_job, ask
 from places import SEARCH_PATH
-
-TRAINS = """
-import os, pathlib, time
-import numpy
-import muster
-from muster import nn, train, dataset as ds
-
-muster.init()
-muster.set_seed(1)
-muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
-
-class Counts(train.Callback):
-    def on_train_step_end(self, run_context):
-        time.sleep(0.01)
-        self.step = run_context.original_args().cur_step_num
-        if self.step == 1:
-            print("first step", flush=True)
-
-rows = numpy.random.default_rng(1).normal(size=(64, 8)).astype(numpy.float32)
-data = ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"], shuffle=False).batch(4)
-net = nn.Dense(8, 1)
-counts = Counts()
-model = train.Model(net, nn.MSELoss(), nn.Adam(net.trainable_params(), 0.01))
-model.train(100_000, data, callbacks=[counts])
-print("stopped behind", counts.step, flush=True)
-if "TWICE" in os.environ:
-    model.train(1, data, callbacks=[counts])
-    print("again behind", counts.step, flush=True)
-"""
-
-
-@contextlib.contextmanager
-def job(folder, *options, workers=2, where="", **variables):
-    """`muster run --dashboard`; its process, the port of the page and the token of its link."""
-    (folder / "train.py").write_text(TRAINS)
-    page = "--dashboard" + where
-    command = [MUSTER, "run", "-n", str(workers), page, "--log-dir", "logs", *options, "train.py"]
-    environment = {**clean_environment(), "PATH": SEARCH_PATH, **variables}
-    process = Process("run", ["env", "-C", str(folder), *command], environment)
-    try:
-        match = process.wait_for_line(r"page of the job at http://[^ ]*:(\d+)/(?:#token=([0-9a-f]{32}))?$")
-        yield process, int(match.group(1)), match.group(2)
-    finally:
-        if process._popen.poll() is None:
-            process.signal(2)
-        process.wait()
 
 
 def act(port, token, what, **headers):
@@ -63,7 +17,7 @@ def act(port, token, what, **headers):
 
 
 def test_save_and_stop_are_done_by_all_behind_the_same_step(tmp_path):
-    with job(tmp_path, TWICE="1") as (process, port, token):
+    with acting_job(tmp_path, TWICE="1") as (process, port, token):
         events = Events(port)
         assert events.wait_for("hello")["may_act"] is True
         process.wait_for_line("first step")
@@ -103,7 +57,7 @@ model.train(epoch + 1, data, callbacks=[counts], resume=resume)
 
 @pytest.mark.parametrize("options", [[], ["--max-restarts", "1"]], ids=["plain", "recovers"])
 def test_a_training_goes_on_from_what_was_saved(tmp_path, options):
-    with job(tmp_path, *options) as (process, port, token):
+    with acting_job(tmp_path, *options) as (process, port, token):
         process.wait_for_line("first step")
         assert act(port, token, "save")[0] == 202
         step = int(process.wait_for_line(r"saving behind step (\d+)").group(1))
@@ -121,7 +75,7 @@ def test_a_training_goes_on_from_what_was_saved(tmp_path, options):
 
 
 def test_a_rank_is_restarted_and_the_job_goes_on(tmp_path):
-    with job(tmp_path, "--max-restarts", "2") as (process, port, token):
+    with acting_job(tmp_path, "--max-restarts", "2") as (process, port, token):
         events = Events(port)
         hello = events.wait_for("hello")
         assert hello["restarts"] is True
@@ -140,7 +94,7 @@ def test_a_rank_is_restarted_and_the_job_goes_on(tmp_path):
 
 
 def test_a_rank_is_not_restarted_where_no_process_is(tmp_path):
-    with job(tmp_path) as (process, port, token):
+    with acting_job(tmp_path) as (process, port, token):
         assert Events(port).wait_for("hello")["restarts"] is False
         status, text = act(port, token, "restart&rank=1")
         assert status == 409 and "--max-restarts" in text
@@ -170,7 +124,7 @@ def test_other_requests_are_refused(shared_job, headers, status):
 
 @pytest.fixture(scope="module")
 def shared_job(tmp_path_factory):
-    with job(tmp_path_factory.mktemp("job")) as (process, port, token):
+    with acting_job(tmp_path_factory.mktemp("job")) as (process, port, token):
         process.wait_for_line("first step")
         yield process, port, token
 
@@ -188,7 +142,7 @@ def test_only_a_post_changes_something_and_only_at_act(shared_job):
 
 
 def test_a_page_for_other_hosts_only_shows(tmp_path):
-    with job(tmp_path, where="=0.0.0.0:0") as (process, port, token):
+    with acting_job(tmp_path, where="=0.0.0.0:0") as (process, port, token):
         assert token is None
         assert Events(port).wait_for("hello")["may_act"] is False
         status, text = act(port, "0" * 32, "stop")

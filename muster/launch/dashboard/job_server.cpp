@@ -101,6 +101,7 @@ class JobServer::Implementation {
   HttpResponse answer_log(const HttpRequest& request) const;
   std::optional<std::string> why_foreign(const HttpRequest& request) const;
   void refresh(const Ask& ask, const Clock& clock);
+  void add_warnings(std::vector<JobEvent>& news, double time);
   void tell(const std::vector<JobEvent>& news, const Clock& clock);
   void tell_end(std::optional<int> exit_code, const Clock& clock);
   void record(const std::string& line);
@@ -281,15 +282,19 @@ void JobServer::Implementation::refresh(const Ask& ask, const Clock& clock) {
   is_answered_ = job.has_value();
   last_ = job ? std::optional(*std::move(job)) : std::nullopt;
   if (shows_ == Shows::numbers) return;
-  if (logs_)
-    for (JobEvent& event : logs_->warnings(time)) {
-      if (history_.has_late(event)) continue;
-      history_.add(event);
-      news.push_back(std::move(event));
-    }
+  add_warnings(news, time);
   tell(news, clock);
   if (is_answered_)
     http_.publish(std::make_shared<const std::string>(event_text("state", state_)), true, clock);
+}
+
+void JobServer::Implementation::add_warnings(std::vector<JobEvent>& news, double time) {
+  if (!logs_) return;
+  for (JobEvent& event : logs_->warnings(time)) {
+    if (history_.has_late(event)) continue;
+    history_.add(event);
+    news.push_back(std::move(event));
+  }
 }
 
 void JobServer::Implementation::tell(const std::vector<JobEvent>& news, const Clock& clock) {
@@ -302,6 +307,9 @@ void JobServer::Implementation::tell(const std::vector<JobEvent>& news, const Cl
 
 void JobServer::Implementation::tell_end(std::optional<int> exit_code, const Clock& clock) {
   if (shows_ == Shows::numbers) return;
+  std::vector<JobEvent> last;  // what processes have said at their end
+  add_warnings(last, telemetry::wall_seconds());
+  tell(last, clock);
   const nlohmann::json end = {{"exit_code", exit_code ? nlohmann::json(*exit_code) : nlohmann::json(nullptr)},
                               {"time", telemetry::wall_seconds()}};
   end_ = event_text("end", line_of(end));

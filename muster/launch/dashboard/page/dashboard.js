@@ -51,10 +51,11 @@ on("state", (state) => {
 on("event", (event) => {
   page.events.push(event);
   if (page.events.length > EVENTS_KEPT) page.events.shift();
+  lookForDone(event);
   drawEvents();
 });
 on("silent", () => { page.isSilent = true; draw(); });
-on("end", (end) => { page.end = end; source.close(); $("actions").hidden = true; draw(); if (!page.state) drawEvents(); });
+on("end", (end) => { page.end = end; source.close(); endActions(); draw(); if (!page.state) drawEvents(); });
 source.addEventListener("error", () => { if (!page.end) { page.isSilent = true; draw(); } });
 
 // ---- Actions ----------------------------------------------------------------------------------------------
@@ -72,26 +73,79 @@ function takeToken() {
 }
 const token = takeToken();
 
+// What an action's event looks like, once it is done.
+const DONE = {
+  save: (event) => /^saving behind step \d+ .*asked on the page/.test(event.text),
+  stop: (event) => /^the training stops behind step \d+: asked on the page/.test(event.text),
+  restart: (event, rank) => event.kind === "back" && event.process === `worker ${rank}`,
+};
+const LATE_MS = 20000; // without its event, an action is said to be late
+let asked = null; // {what, rank, at, isAccepted}: under way
+
 function showActions(hello) {
-  $("actions").hidden = !token || !hello.may_act;
+  $("actions").hidden = !token || !hello.may_act || page.end !== null;
   for (const id of ["act-restart", "act-restart-label"]) $(id).hidden = !hello.restarts;
+  if (hello.may_act && !token) answerAction("", "The link that `muster run` printed, with all of it, has buttons to save, stop and restart.");
 }
 
-async function act(what, question) {
-  if (question && !confirm(question)) return;
-  setText($("act-answer"), "…");
-  try {
-    const answer = await fetch(`act?do=${what}`, { method: "POST", headers: { "X-Muster-Token": token } });
-    setText($("act-answer"), (await answer.text()).trim());
-  } catch {
-    setText($("act-answer"), "no answer");
-  }
+// kind: "", done, refused, late.
+function answerAction(kind, text) {
+  $("act-answer").className = kind;
+  setText($("act-answer"), text);
 }
+
+function setAsking(isAsking) {
+  for (const button of $("actions").querySelectorAll("button")) button.setAttribute("aria-disabled", String(isAsking));
+}
+
+// A button keeps the focus while it works: it is not disabled, but does nothing.
+async function act(what, question, rank) {
+  if (asked && !asked.isAccepted) return;
+  if (question && !confirm(question)) return;
+  const before = asked;
+  const mine = (asked = { what, rank, at: Date.now(), isAccepted: false });
+  setAsking(true);
+  answerAction("", "asking the launcher …");
+  let text = "no answer: the launcher of this job does not listen any more";
+  let isAccepted = false;
+  try {
+    const query = rank === undefined ? what : `${what}&rank=${encodeURIComponent(rank)}`;
+    const answer = await fetch(`act?do=${query}`, { method: "POST", headers: { "X-Muster-Token": token } });
+    isAccepted = answer.ok;
+    text = (await answer.text()).trim();
+  } catch { /* as `text` says */ }
+  setAsking(false);
+  if (asked !== mine) return; // its event was faster
+  mine.isAccepted = isAccepted;
+  if (isAccepted) return answerAction("", `${text}; waiting until it is done …`);
+  asked = before; // which may still be under way
+  answerAction("refused", `refused: ${text}`);
+}
+
+function lookForDone(event) {
+  if (!asked || !DONE[asked.what](event, asked.rank)) return;
+  asked = null;
+  answerAction("done", `done: ${event.text}`);
+}
+
+function lookForLate() {
+  if (!asked?.isAccepted || Date.now() - asked.at < LATE_MS) return;
+  answerAction("late", "asked, and not done yet: trainings of a Model hear it behind a step, and one that waits for others does not end its step");
+}
+
+function endActions() {
+  $("actions").hidden = true;
+  if (!asked) return;
+  asked = null;
+  answerAction("late", "the job has ended before it was seen to be done");
+}
+
 $("act-save").addEventListener("click", () => act("save"));
 $("act-stop").addEventListener("click", () => act("stop", "Stop the training after the step under way?"));
 $("act-restart").addEventListener("click", () => {
-  const rank = Number($("act-rank").value);
-  act(`restart&rank=${rank}`, `Kill the process of rank ${rank} and start it again?`);
+  if (!$("act-rank").reportValidity()) return;
+  const rank = $("act-rank").value;
+  act("restart", `Kill the process of rank ${rank} and start it again?`, rank);
 });
 
 // ---- Summary ----------------------------------------------------------------------------------------------
@@ -130,6 +184,8 @@ function draw() {
   const { state } = page;
   if (!state) return;
   setText($("job"), state.job);
+  $("act-rank").max = state.workers - 1;
+  lookForLate();
   const { point } = state;
   const epoch = Math.max(0, ...page.rows.map((row) => row.epoch));
   setText($("step"), point.step === null ? "–" : `${point.step}${epoch ? ` (epoch ${epoch})` : ""}`);
@@ -396,9 +452,18 @@ function drawLine(events) {
 
 let logAsked = 0;
 
+// Nothing: there is no answer, as where the job has just ended. The page says so by its state.
+async function askFor(path) {
+  try {
+    return await fetch(path);
+  } catch {
+    return null;
+  }
+}
+
 async function listLogs() {
-  const answer = await fetch("logs");
-  if (!answer.ok) return;
+  const answer = await askFor("logs");
+  if (!answer?.ok) return;
   const chosen = $("log-name").value;
   const files = await answer.json();
   if (files.length === $("log-name").options.length) return;
@@ -420,10 +485,10 @@ async function showLog(end) {
   const name = $("log-name").value;
   if (!name) return;
   const wanted = $("log-find").value;
-  const asked = ++logAsked;
+  const number = ++logAsked;
   const query = new URLSearchParams({ name, ...(wanted ? { find: wanted } : {}), ...(end ? { end } : {}) });
-  const answer = await fetch(`log?${query}`);
-  if (asked !== logAsked) return; // another question came behind it
+  const answer = await askFor(`log?${query}`);
+  if (!answer || number !== logAsked) return; // another question came behind it
   const lines = answer.ok ? await answer.json() : [];
   const log = $("log");
   log.dataset.first = lines.length ? lines[0][0] : 0;
