@@ -5,6 +5,7 @@ import http.client
 import json
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 
@@ -98,6 +99,25 @@ def samples_in_until_down(port):
         found = samples_in(get(port)[2])
         if found["muster_up"] == {"": 0}:
             return found
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
+def test_promtool_accepts_the_numbers():
+    with Job(WAITS, 2) as job:
+        for worker in job.workers:
+            worker.wait_for_line("trained")
+        command = [MUSTER, "metrics", "--scheduler", f"127.0.0.1:{job.port}"]
+        text = ""
+        while text.count("muster_process_loss{") < 2 or "muster_process_time_share{" not in text:
+            told = subprocess.run(
+                command, env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE
+            )
+            assert told.returncode == 0, told.stderr
+            text = told.stdout
+        checked = subprocess.run(
+            ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=PATIENCE
+        )
+        assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
 
 def test_run_serves_the_numbers_of_its_job(tmp_path):
