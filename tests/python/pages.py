@@ -109,6 +109,46 @@ def acting_job(folder, *options, workers=2, where="", **variables):
         process.wait()
 
 
+def keep_run(folder, losses, *, began=1_700_000_000.0, ranks=2, exit_code=0, metrics=None, servers=0):
+    """A folder as `muster run` keeps it, of a made-up run: a state each second, each 10 steps further."""
+    folder.mkdir(parents=True)
+    described = {"version": 1, "script": "train.py", "began": began, "ranks": ranks}
+    (folder / "run.json").write_text(json.dumps(described))
+    with (folder / "history.jsonl").open("w") as history:
+        for i, loss in enumerate(losses):
+            state = state_of(began + i, 10 * i, loss, ranks, servers, (metrics or {}) if i > 1 else {})
+            history.write(json.dumps({"state": state}) + "\n")
+        if exit_code is not None:
+            end = {"exit_code": exit_code, "signal": 0, "time": began + len(losses)}
+            history.write(json.dumps({"end": end}) + "\n")
+    (folder / "worker_0.log").write_text("muster[worker 0] info: made up\n")
+
+
+def state_of(time, step, loss, ranks, servers, metrics):
+    point = {"time": time, "step": step, "loss": loss, "learning_rate": 0.1, "step_seconds": 0.1}
+    point |= {"samples": 40.0, "memory_bytes": 1e8} | {f"metric/{name}": metrics[name] for name in metrics}
+    rows = []
+    for rank in range(ranks + servers):
+        role, number = ("worker", rank) if rank < ranks else ("server", rank - ranks)
+        shares = [90 - rank % 50, 0, 1, 1, 8 + rank % 50, 0, 0, 0]  # waiting, ..., computing
+        row = [role, number, f"{role}-{number}", "127.0.0.1", 100 + rank, step, 1, "computing", "computing"]
+        rows.append([*row, False, 7, True, False, 0.1, loss, 10**8, 1.0, 0.1, 20.0, shares])
+    state = {"time": time, "job": "00000000000000ab", "scheduler": "127.0.0.1:1", "state": "running"}
+    state |= {"text": "", "epoch": 1, "recovers": False, "age_s": step / 10, "without_step_s": 0.0}
+    state |= {"workers": ranks, "servers": servers, "slow": [], "metrics": metrics}
+    return state | {"point": point, "ranks": rows}
+
+
+@contextlib.contextmanager
+def kept_page(folder):
+    """The port of `muster dashboard FOLDER`."""
+    server = Process("dashboard", [MUSTER, "dashboard", str(folder)], clean_environment())
+    try:
+        yield int(server.wait_for_line(r"http://127\.0\.0\.1:(\d+)/").group(1))
+    finally:
+        server.end()
+
+
 def ask(port, path, method="GET", **headers):
     """Status, headers and body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pages import acting_job, end_job, shown_job
+from pages import acting_job, end_job, keep_run, kept_page, shown_job
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.chrome.options import Options  # noqa: E402
@@ -266,3 +266,106 @@ def test_actions_without_the_right_token_are_refused(tmp_path, open_page):
         check_accessibility(other)
         check_console(other, ["403 (Forbidden)"])
         assert process._popen.poll() is None
+
+
+def drawn_colours(driver, which):
+    """Colours of a chart's pixels, as "r,g,b"; those of thin lines and their edges too."""
+    script = (
+        "const canvas = [...document.querySelectorAll('#curves figure')]"
+        ".find(figure => figure.textContent.startsWith(arguments[0])).querySelector('canvas');"
+        "const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);"
+        "const found = new Set();"
+        "for (let i = 0; i < data.length; i += 4)"
+        "  if (data[i + 3] > 250) found.add(data.slice(i, i + 3).join());"
+        "return [...found];"
+    )
+    return set(driver.execute_script(script, which))
+
+
+def chart_text(driver, which):
+    script = (
+        "return [...document.querySelectorAll('#curves figure')]"
+        ".find(figure => figure.textContent.startsWith(arguments[0]))"
+        "?.querySelector('canvas').getAttribute('aria-label')"
+    )
+    return driver.execute_script(script, which)
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_runs_of_the_folder_are_compared(tmp_path, open_page, size, scheme):
+    keep_run(tmp_path / "this", [3.0, 2.0, 1.5, 1.2])
+    keep_run(tmp_path / "better", [3.0, 1.0, 0.5, 0.3, 0.2], began=1.6e9, metrics={"mae": 0.5})
+    keep_run(tmp_path / "failed", [5.0, 9.0], began=1.5e9, exit_code=1)
+    for i in range(6):
+        keep_run(tmp_path / f"more{i}", [4.0, 3.0 + i], began=1.4e9 - i)
+    with kept_page(tmp_path / "this") as port:
+        driver = open_page(port, size, scheme)
+        wait_until(driver, lambda _: text_of(driver, "state") == "ended well")
+        red = "179,38,30" if scheme == "light" else "255,138,128"
+        assert chart_text(driver, "Evaluation: mae") is None
+        driver.find_element(By.CSS_SELECTOR, "#compare summary").send_keys(Keys.ENTER)
+        boxes = wait_until(driver, lambda _: driver.find_elements(By.CSS_SELECTOR, "#runs input"))
+        texts = [each.text for each in driver.find_elements(By.CSS_SELECTOR, "#runs label")]
+        assert [text.split()[0] for text in texts[:2]] == ["better", "failed"] and len(texts) == 8
+        assert "step 40, loss 0.2" in texts[0] and "failed with exit code 1" in texts[1]
+        assert red not in drawn_colours(driver, "Loss")
+        boxes[0].send_keys(Keys.SPACE)
+        wait_until(driver, lambda _: red in drawn_colours(driver, "Loss"))
+        assert "better: 0.2 at 4.0 s" in chart_text(driver, "Loss")
+        assert "nothing yet; better: 0.5" in chart_text(driver, "Evaluation: mae")
+        assert text_of(driver, "compared").split() == ["this", "run", "better"]
+        # Over steps, each run has its own.
+        over = driver.find_element(By.ID, "over")
+        over.send_keys("steps")
+        wait_until(driver, lambda _: "better: 0.2 at step 40" in chart_text(driver, "Loss"))
+        shoot(driver, f"dashboard-compared-{size}")
+        check_accessibility(driver)
+        width = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert width[0] <= width[1], "the page is wider than the screen"
+        for box in boxes[1:7]:
+            box.send_keys(Keys.SPACE)
+        wait_until(driver, lambda _: "6 runs are compared at most" in text_of(driver, "runs-answer"))
+        assert not boxes[6].is_selected()
+        for box in boxes[:6]:
+            box.send_keys(Keys.SPACE)
+        wait_until(driver, lambda _: red not in drawn_colours(driver, "Loss"))
+        assert text_of(driver, "compared") == ""
+        check_console(driver)
+
+
+def steps(driver):
+    """[rank, what its bar says, its own work] of each line of the steps."""
+    lines = "[...document.querySelectorAll('#steps li')]"
+    each = "[...line.children].map(c => c.getAttribute('aria-label') ?? c.textContent)"
+    return driver.execute_script(f"return {lines}.map(line => {each})")
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "dark"), ("phone", "light")])
+def test_a_step_across_ranks_is_seen(tmp_path, open_page, size, scheme):
+    keep_run(tmp_path / "this", [3.0, 2.0], ranks=3, servers=1)
+    with kept_page(tmp_path / "this") as port:
+        driver = open_page(port, size, scheme)
+        wait_until(driver, lambda _: len(steps(driver)) == 3)  # a server makes no steps
+        bar = "reading data 1.00 ms, computing 10.0 ms, its script 1.00 ms, waiting for others 88.0 ms"
+        assert steps(driver)[2] == ["2", f"Rank 2: {bar}", "own work 12.0 ms of 100 ms"]
+        script = "return [...document.querySelectorAll('#steps li:last-child i')].map(i => i.style.width)"
+        assert driver.execute_script(script) == ["1%", "10%", "0%", "1%", "0%", "0%", "0%", "88%"]
+        assert "The whole width is 100 ms" in text_of(driver, "steps-section")
+        driver.find_element(By.ID, "steps-section").location_once_scrolled_into_view  # noqa: B018
+        shoot(driver, f"dashboard-steps-{size}")
+        check_accessibility(driver)
+        width = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert width[0] <= width[1], "the page is wider than the screen"
+        check_console(driver)
+
+
+def test_of_many_ranks_those_with_most_work_are_seen(tmp_path, open_page):
+    keep_run(tmp_path / "this", [3.0, 2.0], ranks=150)
+    with kept_page(tmp_path / "this") as port:
+        driver = open_page(port)
+        wait_until(driver, lambda _: len(steps(driver)) == 64)
+        assert [each[0] for each in steps(driver)[:3]] == ["49", "99", "149"]
+        assert "The 64 of 150 ranks with the most own work" in text_of(driver, "steps-section")
+        assert len(driver.find_elements(By.CSS_SELECTOR, "#map button")) == 150
+        check_accessibility(driver)
+        check_console(driver)

@@ -49,6 +49,8 @@ JobPoint point_of(const JobStatus& job, double time) {
       ++with_loss;
     }
     if (!point.learning_rate) point.learning_rate = node.stats->learning_rate;
+    if (point.metrics.empty())
+      for (const auto& [name, value] : node.stats->metrics) point.metrics[name] = value;
     if (node.stats->memory_bytes != 0)
       point.memory_bytes =
           std::max(point.memory_bytes.value_or(0), static_cast<double>(node.stats->memory_bytes));

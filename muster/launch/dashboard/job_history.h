@@ -17,13 +17,14 @@ namespace muster::launch {
 
 // What curves show of one moment; nothing where it is not known.
 struct JobPoint {
-  double time = 0;                           // seconds since 1970
-  std::optional<std::uint64_t> step = {};    // the newest of all workers
-  std::optional<double> loss = {};           // mean over the workers that have one
-  std::optional<double> learning_rate = {};  // of the first worker that has one
-  std::optional<double> step_seconds = {};   // median of the workers
-  std::optional<double> samples = {};        // a second, all workers together
-  std::optional<double> memory_bytes = {};   // of the worker with the most
+  double time = 0;                             // seconds since 1970
+  std::optional<std::uint64_t> step = {};      // the newest of all workers
+  std::optional<double> loss = {};             // mean over the workers that have one
+  std::optional<double> learning_rate = {};    // of the first worker that has one
+  std::optional<double> step_seconds = {};     // median of the workers
+  std::optional<double> samples = {};          // a second, all workers together
+  std::optional<double> memory_bytes = {};     // of the worker with the most
+  std::map<std::string, double> metrics = {};  // of the last evaluation, of the first worker that has one
 };
 JobPoint point_of(const JobStatus& job, double time);
 

@@ -15,6 +15,8 @@ using cluster::in_seconds;
 using cluster::message::Status;
 using nlohmann::json;
 
+constexpr std::string_view metric_prefix = "metric/";
+
 template <class T>
 json null_or(const std::optional<T>& value) {
   return value ? json(*value) : json(nullptr);
@@ -76,16 +78,6 @@ json row_of(const Status::Node& node) {
                       shares_of(node.pace)});
 }
 
-json point_json(const JobPoint& point) {
-  return {{"time", point.time},
-          {"step", null_or(point.step)},
-          {"loss", number_json(point.loss)},
-          {"learning_rate", number_json(point.learning_rate)},
-          {"step_seconds", number_json(point.step_seconds)},
-          {"samples", number_json(point.samples)},
-          {"memory_bytes", number_json(point.memory_bytes)}};
-}
-
 // Of the last evaluation, as the first worker that has one tells it.
 json metrics_of(const Status& status) {
   json made = json::object();
@@ -132,12 +124,32 @@ json state_json(const JobStatus& job, double time) {
           {"ranks", std::move(ranks)}};
 }
 
+json point_json(const JobPoint& point) {
+  json made = {{"time", point.time},
+               {"step", null_or(point.step)},
+               {"loss", number_json(point.loss)},
+               {"learning_rate", number_json(point.learning_rate)},
+               {"step_seconds", number_json(point.step_seconds)},
+               {"samples", number_json(point.samples)},
+               {"memory_bytes", number_json(point.memory_bytes)}};
+  for (const auto& [name, value] : point.metrics) made[std::string(metric_prefix) + name] = number_json(value);
+  return made;
+}
+
+// All columns are equally long: what a point does not have is null.
 json points_json(const std::vector<JobPoint>& points) {
   json columns = json::object();
-  for (const JobPoint& point : points) {
-    const json numbers = point_json(point);
-    for (const auto& [name, value] : numbers.items()) columns[name].push_back(value);
+  const auto fill = [](json& column, std::size_t size) {
+    while (column.size() < size) column.push_back(nullptr);
+  };
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const json numbers = point_json(points[i]);
+    for (const auto& [name, value] : numbers.items()) {
+      fill(columns[name], i);
+      columns[name].push_back(value);
+    }
   }
+  for (json& column : columns) fill(column, points.size());
   return columns;
 }
 
@@ -153,6 +165,9 @@ JobPoint point_from(const json& state) {
   made.step_seconds = number_from(point.value("step_seconds", json()));
   made.samples = number_from(point.value("samples", json()));
   made.memory_bytes = number_from(point.value("memory_bytes", json()));
+  for (const auto& [name, value] : point.items())
+    if (const auto number = number_from(value); number && name.starts_with(metric_prefix))
+      made.metrics[name.substr(metric_prefix.size())] = *number;
   return made;
 }
 

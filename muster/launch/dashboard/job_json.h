@@ -16,6 +16,8 @@ namespace muster::launch {
 nlohmann::json state_json(const JobStatus& job, double time);
 nlohmann::json rank_columns();
 // Columns of numbers, null where nothing is known: {"time": [...], "loss": [...], ...}.
+// {"time": ..., "loss": ..., "metric/mae": ...}.
+nlohmann::json point_json(const JobPoint& point);
 nlohmann::json points_json(const std::vector<JobPoint>& points);
 nlohmann::json event_json(const JobEvent& event);
 JobPoint point_from(const nlohmann::json& state);

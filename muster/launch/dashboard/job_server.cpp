@@ -18,6 +18,7 @@
 
 #include "muster/json/json.h"
 #include "muster/launch/child_environment.h"
+#include "muster/launch/dashboard/earlier_runs.h"
 #include "muster/launch/dashboard/http_server.h"
 #include "muster/launch/dashboard/job_history.h"
 #include "muster/launch/dashboard/job_json.h"
@@ -99,6 +100,7 @@ class JobServer::Implementation {
   HttpResponse answer_page(const HttpRequest& request) const;
   HttpResponse act(const HttpRequest& request, const Clock& clock);
   HttpResponse answer_log(const HttpRequest& request) const;
+  HttpResponse answer_run(const HttpRequest& request) const;
   std::optional<std::string> why_foreign(const HttpRequest& request) const;
   void refresh(const Ask& ask, const Clock& clock);
   void add_warnings(std::vector<JobEvent>& news, double time);
@@ -226,6 +228,9 @@ HttpResponse JobServer::Implementation::answer_page(const HttpRequest& request) 
     return json_response(files);
   }
   if (request.path == "/log") return answer_log(request);
+  if (request.path == "/runs")
+    return json_response(logs_ ? EarlierRuns(logs_->folder()).list() : nlohmann::json::array());
+  if (request.path == "/run") return answer_run(request);
   return refusal(404, "there is no such page: begin at /");
 }
 
@@ -241,6 +246,13 @@ HttpResponse JobServer::Implementation::answer_log(const HttpRequest& request) c
   nlohmann::json made = nlohmann::json::array();
   for (const LogLine& line : *lines) made.push_back({line.offset, line.text});
   return json_response(made);
+}
+
+// ?name=20260101-120000: a run beside this one.
+HttpResponse JobServer::Implementation::answer_run(const HttpRequest& request) const {
+  if (!logs_) return refusal(404, "the folder of this job is not here");
+  const auto points = EarlierRuns(logs_->folder()).points(value_of(request, "name"));
+  return points ? json_response({{"points", *points}}) : refusal(404, points.error().message);
 }
 
 // All that a page needs that is opened now.

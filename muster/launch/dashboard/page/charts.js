@@ -9,6 +9,8 @@ class Curves {
     this.isLogarithmic = false;
     this.range = null; // of the x axis; null: all
     this.onRange = () => {};
+    this.box = box;
+    this.others = []; // runs to compare with: {name, columns, colour, dash}
     this.charts = kinds.map((kind) => new Chart(this, box, kind));
     addEventListener("resize", () => this.draw());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
@@ -16,26 +18,44 @@ class Curves {
   set(columns) {
     this.columns = columns;
     this.columns.time ??= [];
+    this.addMetrics();
     this.draw();
+  }
+  setOthers(others) {
+    this.others = others;
+    this.addMetrics();
+    this.zoom(null);
+  }
+  // A chart for each metric of the evaluations that some run has.
+  addMetrics() {
+    for (const columns of [this.columns, ...this.others.map((other) => other.columns)])
+      for (const name of Object.keys(columns))
+        if (name.startsWith("metric/") && !this.charts.some((chart) => chart.kind.name === name))
+          this.charts.push(new Chart(this, this.box, { name, title: `Evaluation: ${name.slice(7)}`, text: shortNumber }));
   }
   add(point) {
     const times = this.columns.time;
     if (times.length && point.time <= times[times.length - 1]) return;
     const count = times.length;
-    for (const name of Object.keys(point)) (this.columns[name] ??= new Array(count).fill(null)).push(point[name]);
+    const names = Object.keys(point);
+    for (const name of names) this.columns[name] ??= new Array(count).fill(null);
+    for (const [name, column] of Object.entries(this.columns)) column.push(point[name] ?? null);
+    if (names.some((name) => name.startsWith("metric/"))) this.addMetrics();
     if (times.length > 2400)
       for (const name of Object.keys(this.columns))
         this.columns[name] = this.columns[name].filter((_, i) => i % 2 === 0 || i === count);
     this.draw();
   }
   whole() {
-    const xs = this.xs().filter((x) => x !== null);
+    const xs = [this.columns, ...this.others.map((other) => other.columns)]
+      .flatMap((columns) => this.xs(columns)).filter((x) => x !== null);
     return xs.length ? [Math.min(...xs), Math.max(...xs)] : [0, 1];
   }
-  xs() {
-    if (this.over === "step") return this.columns.step ?? [];
-    const first = this.columns.time[0] ?? 0;
-    return this.columns.time.map((time) => time - first);
+  // Of each run its own steps, or the time since it was seen first.
+  xs(columns) {
+    if (this.over === "step") return columns.step ?? [];
+    const times = columns.time ?? [];
+    return times.map((time) => time - times[0]);
   }
   zoom(range) {
     const [low, high] = this.whole();
@@ -109,10 +129,10 @@ class Chart {
     return low + ((pixel - left) / width) * (high - low);
   }
   // [x, y, smoothed y] of what is shown.
-  points() {
+  points(columns) {
     const { curves, kind } = this;
-    const xs = curves.xs();
-    const ys = curves.columns[kind.name] ?? [];
+    const xs = curves.xs(columns);
+    const ys = columns[kind.name] ?? [];
     const [low, high] = curves.range ?? curves.whole();
     const made = [];
     let smooth = null;
@@ -137,21 +157,24 @@ class Chart {
     paint.clearRect(0, 0, width, height);
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
-    const points = this.points();
+    const points = this.points(curves.columns);
+    const others = curves.others.map((other) => ({ ...other, points: this.points(other.columns) }))
+      .filter((other) => other.points.length);
+    const all = [points, ...others.map((other) => other.points)].flat();
     const [low, high] = curves.range ?? curves.whole();
     const left = 60, right = width - 8, top = 8, bottom = height - 20;
     this.frame = { left, width: right - left, low, high };
     paint.font = "11px system-ui, sans-serif";
     paint.fillStyle = colour("--soft");
-    if (!points.length) {
+    if (!all.length) {
       paint.fillText("nothing yet", left, (top + bottom) / 2);
       canvas.setAttribute("aria-label", `${kind.title}: nothing yet`);
       this.readout.textContent = "";
       return;
     }
-    const scale = kind.name === "loss" && curves.isLogarithmic && points.every((p) => p[1] > 0) ? Math.log10 : (y) => y;
+    const scale = kind.name === "loss" && curves.isLogarithmic && all.every((p) => p[1] > 0) ? Math.log10 : (y) => y;
     let min = Infinity, max = -Infinity;
-    for (const [, y, smooth] of points) {
+    for (const [, y, smooth] of all) {
       min = Math.min(min, scale(y), scale(smooth));
       max = Math.max(max, scale(y), scale(smooth));
     }
@@ -177,7 +200,7 @@ class Chart {
     paint.fillText(curves.over === "time" ? timeText(low) : `step ${Math.round(low)}`, left, height - 5);
     paint.textAlign = "right";
     paint.fillText(curves.over === "time" ? timeText(high) : `step ${Math.round(high)}`, right, height - 5);
-    const line = (which, alpha) => {
+    const line = (points, which, alpha) => {
       paint.globalAlpha = alpha;
       paint.beginPath();
       points.forEach((point, i) => paint[i ? "lineTo" : "moveTo"](px(point[0]), py(point[which])));
@@ -185,15 +208,30 @@ class Chart {
       paint.stroke();
       paint.globalAlpha = 1;
     };
+    paint.lineJoin = "round";
+    paint.lineWidth = 1.5;
+    for (const other of others) {
+      paint.strokeStyle = colour(other.colour);
+      paint.setLineDash(other.dash);
+      line(other.points, 2, 1);
+    }
+    paint.setLineDash([]);
     paint.strokeStyle = colour("--computing");
     paint.lineWidth = 2;
-    paint.lineJoin = "round";
-    if (curves.smoothing > 0) line(1, 0.3);
-    line(2, 1);
-    let shown = points[points.length - 1];
+    if (curves.smoothing > 0) line(points, 1, 0.3);
+    line(points, 2, 1);
+    const wanted = this.pointer === null ? null : this.valueAt(this.pointer);
+    const near = (of) => (wanted === null ? of[of.length - 1]
+      : of.reduce((best, p) => (Math.abs(p[0] - wanted) < Math.abs(best[0] - wanted) ? p : best)));
+    const where = (point) => (curves.over === "time" ? timeText(point[0]) : `step ${point[0]}`);
+    const told = others.map((other) => `${other.name}: ${kind.text(near(other.points)[1])} at ${where(near(other.points))}`);
+    if (!points.length) {
+      this.readout.textContent = told.join("; ");
+      canvas.setAttribute("aria-label", [`${kind.title}: nothing yet`, ...told].join("; "));
+      return;
+    }
+    const shown = near(points);
     if (this.pointer !== null) {
-      const wanted = this.valueAt(this.pointer);
-      shown = points.reduce((best, p) => (Math.abs(p[0] - wanted) < Math.abs(best[0] - wanted) ? p : best));
       paint.strokeStyle = colour("--soft");
       paint.lineWidth = 1;
       paint.beginPath();
@@ -210,10 +248,10 @@ class Chart {
         paint.globalAlpha = 1;
       }
     }
-    const where = curves.over === "time" ? timeText(shown[0]) : `step ${shown[0]}`;
-    this.readout.textContent = `${kind.text(shown[1])} at ${where}`;
+    this.readout.textContent = [`${kind.text(shown[1])} at ${where(shown)}`, ...(this.pointer === null ? [] : told)].join("; ");
+    const values = points.map((p) => p[1]);
     canvas.setAttribute("aria-label",
-      `${kind.title}: ${kind.text(shown[1])} at ${where}, from ${kind.text(Math.min(...points.map((p) => p[1])))} to ${kind.text(Math.max(...points.map((p) => p[1])))}`);
+      [`${kind.title}: ${kind.text(shown[1])} at ${where(shown)}, from ${kind.text(Math.min(...values))} to ${kind.text(Math.max(...values))}`, ...told].join("; "));
   }
 }
 

@@ -37,6 +37,7 @@ on("hello", (hello) => {
   page.events = hello.events;
   curves.set(hello.points);
   $("logs").hidden = !hello.has_logs;
+  $("compare").hidden = !hello.has_logs;
   if (hello.has_logs) listLogs();
   showActions(hello);
   drawEvents();
@@ -203,6 +204,7 @@ function draw() {
   $("trouble").hidden = trouble.length === 0;
   setText($("trouble"), trouble.join("\n"));
   drawRanks(new Set(awaited), new Set(state.slow.map((slow) => slow.rank)));
+  drawSteps();
 }
 
 // ---- Ranks ------------------------------------------------------------------------------------------------
@@ -241,13 +243,14 @@ for (const column of COLUMNS) {
   document.querySelector("#ranks thead tr").append(head);
 }
 
-for (const name of SHARE_ORDER) {
-  const entry = document.createElement("span");
-  const colour = document.createElement("i");
-  colour.className = name;
-  entry.append(colour, SHARE_TEXT[name]);
-  $("legend").append(entry);
-}
+for (const legend of document.querySelectorAll(".legend"))
+  for (const name of SHARE_ORDER) {
+    const entry = document.createElement("span");
+    const colour = document.createElement("i");
+    colour.className = name;
+    entry.append(colour, SHARE_TEXT[name]);
+    legend.append(entry);
+  }
 
 function shownRows() {
   const wanted = $("filter").value.trim().toLowerCase();
