@@ -239,13 +239,18 @@ _HOLDERS = {
     ),
     **dict.fromkeys(
         [
+            "dispatch_threads_num",
             "empty_cache",
             "launch_blocking",
             "max_memory_allocated",
             "max_memory_reserved",
             "memory_allocated",
             "memory_reserved",
+            "reset_max_memory_allocated",
+            "reset_max_memory_reserved",
+            "reset_peak_memory_stats",
             "set_cpu_affinity",
+            "set_kernel_launch_capture",
             "set_kernel_launch_group",
             "set_memory",
             "synchronize",
@@ -266,6 +271,10 @@ _HOLDERS = {
     ),
     **dict.fromkeys(("COMPATIBLE", "LAX", "STRICT"), "mindspore.context"),
     **dict.fromkeys(("get_level", "get_log_config"), "mindspore.log"),
+    **dict.fromkeys(
+        ("get_current_device", "ms_memory_recycle", "no_inline", "set_recursion_limit"), "mindspore._misc"
+    ),
+    "async_ckpt_thread_status": "mindspore.train",
     "vmap": "mindspore.ops",
 }
 _names.refuse_missing_modules()
@@ -276,7 +285,7 @@ __getattr__ = _names.missing(
     __name__,
     later=(
         *("boost", "experimental", "hal", "log", "mint", "numpy", "parallel", "profiler", "runtime"),
-        "scipy",
+        *("multiprocessing", "scipy", "version"),
     ),
     holders=_HOLDERS,
 )

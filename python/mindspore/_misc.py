@@ -127,3 +127,40 @@ def _pairs(gradients):
     else:
         for part in gradients:
             yield from _pairs(part)
+
+
+def get_current_device() -> tuple[str, int]:
+    """What MindSpore calls the processor, and its number."""
+    return _DeviceInfo("CPU", 0)
+
+
+class _DeviceInfo(tuple):
+    """A device by `device_target` and `device_id`."""
+
+    def __new__(cls, device_target: str, device_id: int):
+        return super().__new__(cls, (device_target, device_id))
+
+    @property
+    def device_target(self) -> str:
+        return self[0]
+
+    @property
+    def device_id(self) -> int:
+        return self[1]
+
+
+def no_inline(fn=None):
+    """The function itself: how a graph is compiled from it is not the script's to say."""
+    return (lambda function: function) if fn is None else fn
+
+
+def set_recursion_limit(recursion_limit=1000) -> None:
+    """Changes nothing: graphs are not prepared by recursion. Raises for what is no positive whole number."""
+    if isinstance(recursion_limit, bool) or not isinstance(recursion_limit, int):
+        raise TypeError(f"set_recursion_limit takes a whole number, not {recursion_limit!r}")
+    if recursion_limit <= 0:
+        raise ValueError(f"set_recursion_limit takes a number above 0, not {recursion_limit}")
+
+
+def ms_memory_recycle() -> None:
+    """Frees nothing: memory goes back with the tensors that hold it."""

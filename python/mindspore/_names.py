@@ -4,121 +4,15 @@ import importlib
 import importlib.machinery
 import os
 import sys
+import types
 
-from muster import _core
+from mindspore import _paths
 
 _LEVEL = "GLOG_v"
 GLOG_V = os.environ.get(_LEVEL, "2")  # as it was when mindspore was imported; mindspore.log loads later
 TYPE_CHECKING = False  # typing takes a while to import
 if TYPE_CHECKING:
     from typing import Any
-
-# Other paths to the names of a module, many of older versions: the modules that hold them.
-_OLDER_PATHS = {
-    "mindspore.common.api": "mindspore.common",
-    "mindspore.common.seed": "mindspore.common",
-    "mindspore.common.tensor": "mindspore.common",
-    "mindspore.common.jit_config": "mindspore.common",
-    "mindspore.communication.management": "mindspore.communication",
-    "mindspore.nn.cell": "mindspore.nn",
-    "mindspore.nn.dynamic_lr": "mindspore.nn",
-    "mindspore.nn.layer": "mindspore.nn",
-    **{
-        f"mindspore.nn.layer.{part}": "mindspore.nn"
-        for part in (
-            *("activation", "basic", "combined", "container", "conv", "embedding", "image", "math"),
-            *("normalization", "padding", "pooling", "rnn_cells", "rnns", "transformer"),
-            *("channel_shuffle", "timedistributed"),
-        )
-    },
-    "mindspore.nn.learning_rate_schedule": "mindspore.nn",
-    "mindspore.nn.loss": "mindspore.nn",
-    "mindspore.nn.loss.loss": "mindspore.nn",
-    "mindspore.nn.metrics": "mindspore.train.metrics",
-    "mindspore.nn.optim": "mindspore.nn",
-    "mindspore.nn.optim.optimizer": "mindspore.nn",
-    "mindspore.nn.wrap": "mindspore.nn",
-    "mindspore.nn.wrap.cell_wrapper": "mindspore.nn",
-    "mindspore.nn.wrap.grad_reducer": "mindspore.nn",
-    "mindspore.nn.wrap.loss_scale": "mindspore.nn",
-    **dict.fromkeys(
-        (
-            "mindspore.ops.auto_generate",
-            "mindspore.ops.auto_generate.gen_ops_def",
-            "mindspore.ops.auto_generate.gen_ops_prim",
-            "mindspore.ops.composite.base",
-            "mindspore.ops.composite.multitype_ops",
-            "mindspore.ops.composite.multitype_ops.zeros_like_impl",
-            "mindspore.ops.function",
-            "mindspore.ops.operations._inner_ops",
-            "mindspore.ops.operations._map_tensor_ops",
-            "mindspore.ops.operations._quant_ops",
-            "mindspore.ops.operations._rl_inner_ops",
-            "mindspore.ops.operations._scalar_ops",
-            "mindspore.ops.operations._sequence_ops",
-            *(
-                f"mindspore.ops.function.{part}_func"
-                for part in (
-                    *("array", "clip", "debug", "fft", "image", "linalg", "math", "nn", "other"),
-                    *("parameter", "random", "sparse", "sparse_unary", "spectral", "vmap"),
-                )
-            ),
-            "mindspore.ops.function.grad",
-            "mindspore.ops.function.grad.grad_func",
-            *(
-                f"mindspore.ops.operations.{part}_ops"
-                for part in (
-                    *("array", "comm", "control", "custom", "debug", "image", "inner", "linalg"),
-                    *("math", "nn", "other", "random", "rl", "sparse", "spectral"),
-                )
-            ),
-            "mindspore.ops.operations.manually_defined",
-            "mindspore.ops.operations.manually_defined.ops_def",
-        ),
-        "mindspore.ops",
-    ),
-    "mindspore.ops.operations._grad_ops": "mindspore.ops._gradient_primitives",
-    "mindspore.train.amp": "mindspore.amp",
-    "mindspore.dataset.callback": "mindspore.dataset._callbacks",
-    "mindspore.dataset.core": "mindspore.dataset",
-    "mindspore.dataset.core.config": "mindspore.dataset.config",
-    "mindspore.dataset.engine": "mindspore.dataset",
-    "mindspore.dataset.engine.datasets": "mindspore.dataset",
-    "mindspore.dataset.engine.datasets_standard_format": "mindspore.dataset",
-    "mindspore.dataset.engine.datasets_text": "mindspore.dataset",
-    "mindspore.dataset.engine.datasets_user_defined": "mindspore.dataset",
-    "mindspore.dataset.engine.datasets_vision": "mindspore.dataset",
-    "mindspore.dataset.engine.iterators": "mindspore.dataset._iterators",
-    "mindspore.dataset.engine.samplers": "mindspore.dataset",
-    "mindspore.dataset.audio.transforms": "mindspore.dataset.audio",
-    "mindspore.dataset.audio.utils": "mindspore.dataset.audio",
-    "mindspore.dataset.text.transforms": "mindspore.dataset.text",
-    "mindspore.dataset.text.utils": "mindspore.dataset.text",
-    "mindspore.train.callback._callback": "mindspore.train.callback",
-    "mindspore.train.callback._loss_monitor": "mindspore.train.callback",
-    "mindspore.train.callback._time_monitor": "mindspore.train.callback",
-    **{
-        f"mindspore.train.callback.{part}": "mindspore.train.callback"
-        for part in (
-            *("_backup_and_restore", "_checkpoint", "_early_stop", "_history", "_lambda_callback"),
-            *("_lr_scheduler_callback", "_reduce_lr_on_plateau"),
-        )
-    },
-    **{
-        f"mindspore.train.metrics.{part}": "mindspore.train.metrics"
-        for part in (
-            *("accuracy", "bleu_score", "confusion_matrix", "cosine_similarity", "dice", "error", "fbeta"),
-            *("hausdorff_distance", "loss", "mean_surface_distance", "metric", "occlusion_sensitivity"),
-            *("perplexity", "precision", "recall", "roc", "root_mean_square_surface_distance", "topk"),
-        )
-    },
-    "mindspore.mindrecord.filereader": "mindspore.mindrecord",
-    "mindspore.mindrecord.filewriter": "mindspore.mindrecord",
-    "mindspore.train.loss_scale_manager": "mindspore.amp",
-    "mindspore.train.summary": "mindspore.train",
-    "mindspore.train.summary.summary_record": "mindspore.train",
-    **{f"mindspore.nn.optim.{name.lower()}": "mindspore.nn" for name in _core._optimizers},
-}
 
 
 def missing(module: str, later: tuple[str, ...] = (), holders: dict[str, str] | None = None):
@@ -131,7 +25,8 @@ def missing(module: str, later: tuple[str, ...] = (), holders: dict[str, str] | 
     """
 
     def get(name: str) -> "Any":
-        if name in later or f"{module}.{name}" in _OLDER_PATHS:
+        path = f"{module}.{name}"
+        if name in later or path in _paths.OLDER_PATHS or path in _paths.REFUSED_MODULES:
             return importlib.import_module(f"{module}.{name}")
         if holders and name in holders:
             value = getattr(importlib.import_module(holders[name]), name)
@@ -143,6 +38,11 @@ def missing(module: str, later: tuple[str, ...] = (), holders: dict[str, str] | 
             return value
         if name.startswith("__"):
             raise AttributeError(f"module '{module}' has no attribute '{name}'")
+        # Not `from mindspore import`: that would ask this function for it.
+        refused = importlib.import_module("mindspore._refused")
+        if (value := refused.find(f"{module}.{name}")) is not None:
+            setattr(sys.modules[module], name, value)
+            return value
         raise AttributeError(sentence(f"{module}.{name}"))
 
     return get
@@ -177,7 +77,7 @@ def refuse(call: str, /, **arguments) -> None:
 
 
 class _OlderPath:
-    """A loader of modules that have the names of another one."""
+    """A loader of modules that have the names of another one, or only names that are refused at their use."""
 
     @staticmethod
     def create_module(spec):
@@ -185,13 +85,17 @@ class _OlderPath:
 
     @staticmethod
     def exec_module(module) -> None:
-        holder = importlib.import_module(_OLDER_PATHS[module.__name__])
+        if module.__name__ in _paths.REFUSED_MODULES:
+            module.__all__ = []
+            module.__getattr__ = missing(module.__name__)
+            return
+        holder = importlib.import_module(_paths.OLDER_PATHS[module.__name__])
         module.__doc__ = f"An older path of {holder.__name__}."
         module.__all__ = list(holder.__all__)
 
         def get(name: str):
             below = f"{module.__name__}.{name}"
-            return importlib.import_module(below) if below in _OLDER_PATHS else getattr(holder, name)
+            return importlib.import_module(below) if below in _paths.OLDER_PATHS else getattr(holder, name)
 
         module.__getattr__ = get
 
@@ -201,13 +105,23 @@ class _MissingModules:
 
     @staticmethod
     def find_spec(name: str, path=None, target=None):
-        if name in _OLDER_PATHS:
+        if name in _paths.OLDER_PATHS or name in _paths.REFUSED_MODULES:
             return importlib.machinery.ModuleSpec(name, _OlderPath, is_package=True)
         if name.startswith("mindspore."):
             raise ImportError(sentence(name))
         return None
 
 
+def _beside(path: str, holder: str) -> types.ModuleType:
+    """A module for a path that ends like a function: an import that finds it leaves the function in place."""
+    module = types.ModuleType(path, f"An older path of {holder}.")
+    module.__path__ = []
+    module.__getattr__ = lambda name: getattr(importlib.import_module(holder), name)
+    return module
+
+
 def refuse_missing_modules() -> None:
     if not any(finder is _MissingModules for finder in sys.meta_path):
         sys.meta_path.append(_MissingModules)
+    for path, holder in _paths.BESIDE_FUNCTIONS.items():
+        sys.modules.setdefault(path, _beside(path, holder))

@@ -7,6 +7,9 @@ from mindspore.runtime import (
     max_memory_reserved,
     memory_allocated,
     memory_reserved,
+    reset_max_memory_allocated,
+    reset_max_memory_reserved,
+    reset_peak_memory_stats,
     synchronize,
 )
 
@@ -30,16 +33,36 @@ def get_arch_list(device_target=None) -> None:
     """Nothing, as for MindSpore's CPU."""
 
 
+def get_device_name(device_id=0, device_target=None) -> str:
+    """ "CPU": what MindSpore calls the processor."""
+    return "CPU"
+
+
+def get_device_properties(device_id=0, device_target=None) -> None:
+    """Nothing, as for MindSpore's CPU."""
+
+
+def get_device_capability(device_id=0, device_target=None) -> None:
+    """Nothing, as for MindSpore's CPU."""
+
+
 __all__ = [
     "device_count",
     "empty_cache",
     "get_arch_list",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
     "is_available",
     "is_initialized",
     "max_memory_allocated",
     "max_memory_reserved",
     "memory_allocated",
     "memory_reserved",
+    "reset_max_memory_allocated",
+    "reset_max_memory_reserved",
+    "reset_peak_memory_stats",
     "synchronize",
 ]
 __getattr__ = _names.missing(__name__)
+__path__: list = []  # MindSpore has it as a package: more paths to these names

@@ -59,16 +59,38 @@ def max_memory_reserved() -> int:
     return _bytes_used_most()
 
 
+def reset_peak_memory_stats() -> None:
+    """Changes nothing: the system keeps the greatest number of a process while it runs."""
+    _device.note_once("note: reset_peak_memory_stats has no effect: the peak is the one of the whole process")
+
+
+reset_max_memory_allocated = reset_max_memory_reserved = reset_peak_memory_stats
+
+
+def dispatch_threads_num(threads_num) -> None:
+    """Changes nothing: ops run when they are called."""
+
+
+def set_kernel_launch_capture(enable_capture_graph, op_capture_skip=None) -> None:
+    """Changes nothing: there are no launches to record."""
+
+
 __all__ = [
+    "dispatch_threads_num",
     "empty_cache",
     "launch_blocking",
     "max_memory_allocated",
     "max_memory_reserved",
     "memory_allocated",
     "memory_reserved",
+    "reset_max_memory_allocated",
+    "reset_max_memory_reserved",
+    "reset_peak_memory_stats",
     "set_cpu_affinity",
+    "set_kernel_launch_capture",
     "set_kernel_launch_group",
     "set_memory",
     "synchronize",
 ]
 __getattr__ = _names.missing(__name__)
+__path__: list = []  # MindSpore has it as a package: more paths to these names

@@ -39,11 +39,17 @@ except Exception as error:
 @pytest.mark.parametrize(
     ("statement", "kind", "name"),
     [
-        ("nn.DenseThor", "AttributeError", "mindspore.nn.DenseThor"),
-        ("from mindspore.nn import DenseThor", "ImportError", "mindspore.nn.DenseThor"),
-        ("from mindspore import SparseTensor", "ImportError", "mindspore.SparseTensor"),
-        ("import mindspore.rewrite", "ImportError", "mindspore.rewrite"),
-        ("ds.IWSLT2016Dataset", "AttributeError", "mindspore.dataset.IWSLT2016Dataset"),
+        ("nn.DenseThorn", "AttributeError", "mindspore.nn.DenseThorn"),
+        ("from mindspore.nn import DenseThorn", "ImportError", "mindspore.nn.DenseThorn"),
+        ("from mindspore import SparseTensors", "ImportError", "mindspore.SparseTensors"),
+        ("import mindspore.rewriting", "ImportError", "mindspore.rewriting"),
+        ("nn.DenseThor(3, 4)", "NotImplementedError", "mindspore.nn.DenseThor"),
+        (
+            "from mindspore.rewrite import SymbolTree; SymbolTree.create(3)",
+            "NotImplementedError",
+            "SymbolTree",
+        ),
+        ("ds.IWSLT2016Dataset('x')", "NotImplementedError", "mindspore.dataset.IWSLT2016Dataset"),
         ("ds.vision.DecodeVideo", "AttributeError", "mindspore.dataset.vision.DecodeVideo"),
         ("ms.set_context(enable_dump=True)", "NotImplementedError", "enable_dump"),
         ("ms.set_context(save_graphs=True)", "NotImplementedError", "save_graphs"),
@@ -102,7 +108,7 @@ def test_an_unknown_argument_is_an_error(statement):
 
 
 def test_a_missing_name_is_missing_for_hasattr_too():
-    assert run("import mindspore as ms; print(hasattr(ms.nn, 'DenseThor'))").stdout == "False\n"
+    assert run("import mindspore as ms; print(hasattr(ms.nn, 'DenseThorn'))").stdout == "False\n"
 
 
 USES_ACCELERATORS = """

@@ -11,7 +11,7 @@ from mindspore.common import _texts as _texts
 from mindspore.common import dtype, initializer, parameter
 from mindspore.common._executor import _cell_graph_executor as _cell_graph_executor
 from mindspore.common.parameter import Parameter, ParameterTuple
-from muster import Tensor
+from muster import Tensor, recompute
 
 # Paths that end like a function here, which it stays when they are imported.
 sys.modules[f"{__name__}.lazy_inline"] = sys.modules[f"{__name__}.mutable"] = _jit
@@ -29,6 +29,7 @@ __all__ = [
     "lazy_inline",
     "mutable",
     "parameter",
+    "recompute",
     "set_seed",
 ]
 __getattr__ = _names.missing(__name__)

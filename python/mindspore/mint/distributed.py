@@ -514,3 +514,4 @@ __all__ = [
     "send",
 ]
 __getattr__ = _names.missing(__name__)
+__path__: list = []  # MindSpore has it as a package: more paths to these names

@@ -5,3 +5,4 @@ from mindspore.experimental.optim import SGD, Adam, AdamW
 
 __all__ = ["SGD", "Adam", "AdamW"]
 __getattr__ = _names.missing(__name__)
+__path__: list = []  # MindSpore has it as a package: more paths to these names

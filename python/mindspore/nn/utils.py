@@ -11,3 +11,4 @@ def no_init_parameters():
 
 
 __all__ = ["no_init_parameters"]
+__path__: list = []  # MindSpore has it as a package: more paths to these names

@@ -56,6 +56,12 @@ _LATER = {
     **LATER_NAMES,
 }
 
+
+def async_ckpt_thread_status() -> bool:
+    """False: a checkpoint that was asked for is written when the call returns."""
+    return False
+
+
 __all__ = [
     "F1",
     "MAE",
@@ -89,6 +95,7 @@ __all__ = [
     "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy",
     "amp",
+    "async_ckpt_thread_status",
     "build_train_network",
     "callback",
     "export",

@@ -56,10 +56,15 @@ def value_of(path: str) -> object:
 @functools.cache
 def is_provided(path: str) -> bool:
     try:
-        value_of(path)
+        value = value_of(path)
     except (AttributeError, NotImplementedError):
         return False
-    return True
+    return _refused_way(value) is None
+
+
+def _refused_way(value: object) -> str | None:
+    """The way out that stands at a name which can be imported and raises at its use; None for what works."""
+    return value.way if type(value).__name__ == "Refused" else None
 
 
 @functools.cache
@@ -98,6 +103,11 @@ def way_out(path: str) -> str:
     """What to write in place of a name that is missing."""
     if path in ways():
         return ways()[path]
+    try:
+        if (way := _refused_way(value_of(path))) is not None:
+            return way
+    except (AttributeError, NotImplementedError):
+        pass
     owner, _, name = path.rpartition(".")
     for module in ("mindspore.ops", "mindspore.nn", "mindspore"):
         for other in (name, _snake(name)):

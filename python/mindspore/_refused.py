@@ -1,0 +1,291 @@
+"""Names that can be imported and say at their use why Muster has not what they do, and the way out.
+
+An import that fails stops a whole script, also where what it names is used in one branch of it alone. Names
+that are not in this table are still an error where they are imported. `hasattr` says True of these, as it
+does of MindSpore's.
+"""
+
+_COMPLEX = ("Muster has no complex numbers", "keep real and imaginary part in two tensors, or use numpy")
+_DEVICES = "it is made for Ascend or GPU, not for a CPU"
+_MINDIR = (
+    "Muster neither reads nor writes MindIR",
+    "keep weights with save_checkpoint or .safetensors, and a network with export(file_format='ONNX')",
+)
+_SECOND_ORDER = ("MindSpore has it for Ascend and GPU alone", "use nn.Momentum or nn.Lamb")
+_REWRITE = ("Muster does not rewrite the text of networks", "change the cell itself: replace its attributes")
+_BOOST = (
+    "Muster changes no training by itself",
+    "leave it out; frozen layers have requires_grad=False, large batches are boost.GradientAccumulation's",
+)
+_BAYES = (
+    "layers with distributions as weights are to come",
+    "draw weights with nn.probability.distribution.Normal",
+)
+_DATASET = (
+    "this source is to come",
+    "read its files with a GeneratorDataset, or an ImageFolderDataset where folders are classes",
+)
+_PIPELINE = (
+    "pipelines are not written to files or compared",
+    "make the pipeline by a function, called where it is needed",
+)
+_MINDRECORD = (
+    "this conversion is to come",
+    "read the files in Python and write them with mindrecord.FileWriter",
+)
+_SECRET = ("MindRecord files are not encrypted", "encrypt the file system or the folder instead")
+_PAGES = ("MindRecord files are read in their order", "use mindrecord.FileReader or dataset.MindDataset")
+_DEBUG = ("pipelines have no hooks", "print in a function given to map()")
+_OBFUSCATE = ("networks are not obfuscated", "protect the file of weights by rights or encryption")
+_STRATEGY = (
+    "there are no strategy files",
+    "use mindspore.load_distributed_checkpoint or transform_checkpoints, or one whole checkpoint",
+)
+_SPARSE = ("sparse tensors have no arithmetic", "use their to_dense(), or gather and scatter")
+_GENERATOR = (
+    "the state of drawing random numbers is not shown",
+    "call mindspore.set_seed before what should be drawn again, or give functions a seed",
+)
+_PREFETCH = ("it belongs to a device that computes in queues of its own", "leave it out on a CPU")
+
+# Reason and way out, and where the names stand.
+_TABLE = (
+    (
+        _COMPLEX,
+        {
+            "mindspore.ops": """
+                Angle Complex ComplexAbs Eig FFTWithSize Imag Polar STFT angle eig eigvals fft fft2 fftn
+                hfft hfft2 hfftn ifft ifft2 ifftn ihfft ihfft2 ihfftn imag irfft irfft2 irfftn polar rfft
+                rfft2 rfftn stft view_as_real
+            """,
+            "mindspore.numpy.fft": """
+                fft fft2 fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft ihfft2 ihfftn irfft irfft2 irfftn
+                rfft rfft2 rfftn
+            """,
+            "mindspore.mint": "polar",
+        },
+    ),
+    (
+        (_DEVICES, "use nn.LSTM"),
+        {"mindspore.ops": "BasicLSTMCell DynamicRNN"},
+    ),
+    ((_DEVICES, "use nn.GRU"), {"mindspore.ops": "DynamicGRUV2"}),
+    ((_DEVICES, "use ops.dropout or nn.Dropout"), {"mindspore.ops": "DropoutDoMask DropoutGenMask"}),
+    (
+        (_DEVICES, "use nn.MultiheadAttention, or softmax and matmul"),
+        {
+            "mindspore.ops": """
+                ApplyRotaryPosEmb PagedAttention PagedAttentionMask ReshapeAndCache flash_attention_score
+                fused_infer_attention_score incre_flash_attention prompt_flash_attention
+                ring_attention_update speed_fusion_attention
+            """
+        },
+    ),
+    (
+        (_DEVICES, "write it with functions of mindspore.ops"),
+        {
+            "mindspore.ops": """
+                AlltoAllV DeformableOffsets FusedAdaFactor FusedAdaFactorWithGlobalNorm
+                FusedCastAdamWeightDecay FusedWeightScaleApplyMomentum GroupTopk NeighborExchange
+                NeighborExchangeV2 add_layer_norm all_gather_matmul deformable_conv2d matmul_reduce_scatter moe_distribute_combine
+                moe_distribute_dispatch moe_init_routing_v2 moe_token_permute moe_token_unpermute
+                multi_scale_deformable_attn_function rotated_iou tensor_muls
+            """
+        },
+    ),
+    (
+        ("it makes kernels for Ascend or GPU", "use ops.Custom with a Python or C function"),
+        {"mindspore.ops": "AiCPURegOp AkgAscendRegOp AkgGpuRegOp CpuRegOp CustomOpBuilder TBERegOp"},
+    ),
+    (
+        ("its parameter server is MindSpore's own", "use set_auto_parallel_context or a plain optimizer"),
+        {"mindspore.ops": "Pull Push"},
+    ),
+    (
+        ("this op is to come", "write it with functions of mindspore.ops"),
+        {
+            "mindspore.ops": """
+                BufferAppend BufferGetItem BufferSample CombinedNonMaxSuppression ComputeAccidentalHits
+                DepthwiseConv2dNative Dilation2D ExtractGlimpse ExtractVolumePatches FractionalAvgPool
+                FractionalMaxPool MatrixLogarithm NonDeterministicInts RNNTLoss
+                SampleDistortedBoundingBoxV2 ScaleAndTranslate UpsampleNearest3D UpsampleTrilinear3D
+                conv3d_transpose conv_transpose2d derivative jet linearize
+            """,
+            "mindspore.nn": "MSSSIM MatDet MatInverse",
+            "mindspore.mint.nn": """
+                AdaptiveMaxPool1d AdaptiveMaxPool2d AvgPool1d AvgPool3d Conv1d Conv3d ConvTranspose2d
+                MaxUnpool2d SyncBatchNorm Upsample UpsamplingBilinear2d UpsamplingNearest2d
+            """,
+            "mindspore.mint.nn.functional": """
+                adaptive_max_pool1d adaptive_max_pool2d avg_pool1d avg_pool3d conv3d conv_transpose2d
+                interpolate max_unpool2d upsample
+            """,
+            "mindspore.mint.distributed": "TCPStore",
+            "mindspore.dataset.audio": """
+                DetectPitchFrequency InverseMelScale PitchShift Resample Vad
+            """,
+        },
+    ),
+    (
+        _SPARSE,
+        {
+            "mindspore.ops": """
+                coalesce coo2csr csr2coo csr_div csr_gather csr_mul csr_mv csr_reduce_sum make_map_parameter
+            """,
+            "mindspore": "SparseTensor",
+            "mindspore.experimental": "MapParameter",
+        },
+    ),
+    (
+        _SECOND_ORDER,
+        {
+            "mindspore.nn": "Conv2dThor DenseThor EmbeddingLookupThor EmbeddingThor thor",
+            "mindspore": "ConvertModelUtils ConvertNetUtils",
+            "mindspore.train": "ConvertModelUtils ConvertNetUtils ModelThor",
+        },
+    ),
+    (
+        ("MindSpore has it for Ascend and GPU alone", "use a plain optimizer"),
+        {
+            "mindspore.nn": "AdaSumByDeltaWeightWrapCell AdaSumByGradWrapCell OptTFTWrapper",
+            "mindspore": "FlopsUtilizationCollector TrainFaultTolerance",
+            "mindspore.train": "FlopsUtilizationCollector TrainFaultTolerance",
+        },
+    ),
+    (
+        _MINDIR,
+        {
+            "mindspore": "export_split_mindir load load_mindir save_mindir convert_model parse_print",
+            "mindspore.train": "export_split_mindir load convert_model parse_print",
+            "mindspore.nn": "GraphCell",
+        },
+    ),
+    (
+        _REWRITE,
+        dict.fromkeys(("mindspore", "mindspore.rewrite"), "Node NodeType ScopedValue SymbolTree ValueType"),
+    ),
+    (
+        _BOOST,
+        {
+            "mindspore.boost": """
+                AdaSum AutoBoost BoostTrainOneStepCell BoostTrainOneStepWithLossScaleCell DimReduce FreezeOpt
+                GradientFreeze GroupLossScaleManager LessBN OptimizerProcess ParameterProcess freeze_cell
+            """
+        },
+    ),
+    (
+        _BAYES,
+        {
+            "mindspore.nn.probability.bnn_layers": """
+                ConvReparam DenseLocalReparam DenseReparam NormalPosterior NormalPrior WithBNNLossCell
+            """
+        },
+    ),
+    (
+        _DATASET,
+        {
+            "mindspore.dataset": """
+                CMUArcticDataset Caltech101Dataset DIV2KDataset FlickrDataset Flowers102Dataset GTZANDataset
+                IWSLT2016Dataset IWSLT2017Dataset LSUNDataset LibriTTSDataset OBSMindDataset
+                PhotoTourDataset SBDataset SBUDataset TedliumDataset
+            """
+        },
+    ),
+    (
+        _PIPELINE,
+        {"mindspore.dataset": "compare deserialize serialize show sync_wait_for_dataset"},
+    ),
+    (_DEBUG, {"mindspore.dataset.debug": "DebugHook PrintDataHook PrintMetaDataHook"}),
+    (
+        ("pictures are not shown", "use matplotlib, or dataset.vision.utils to draw"),
+        {"mindspore.dataset.utils": "imshow_det_bbox"},
+    ),
+    (
+        ("it is to come", "give a GeneratorDataset the lines of the file, or use a TextFileDataset"),
+        {"mindspore.dataset.utils": "LineReader"},
+    ),
+    (
+        _MINDRECORD,
+        {"mindspore.mindrecord": "Cifar100ToMR Cifar10ToMR CsvToMR ImageNetToMR MnistToMR TFRecordToMR"},
+    ),
+    (_PAGES, {"mindspore.mindrecord": "MindPage ShardHeader ShardReader ShardWriter"}),
+    (_SECRET, {"mindspore.mindrecord": "set_dec_mode set_enc_key set_enc_mode"}),
+    (
+        _OBFUSCATE,
+        dict.fromkeys(("mindspore", "mindspore.safeguard"), "load_obf_params_into_net obfuscate_ckpt"),
+    ),
+    (
+        _STRATEGY,
+        dict.fromkeys(
+            ("mindspore", "mindspore.train", "mindspore.parallel"),
+            "build_searched_strategy get_ckpt_path_with_strategy merge_sliced_parameter"
+            " restore_group_info_list set_op_strategy_config unified_safetensors",
+        )
+        | {
+            "mindspore.parallel": """
+            build_searched_strategy convert_checkpoint_by_rank convert_checkpoints merge_sliced_parameter
+            parameter_broadcast rank_list_for_convert restore_group_info_list set_op_strategy_config
+            unified_safetensors
+        """
+        },
+    ),
+    (
+        _GENERATOR,
+        {
+            "mindspore": """
+                Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state
+            """
+        },
+    ),
+    (
+        ("landscapes of losses are not drawn", "evaluate the network at weights that you move yourself"),
+        dict.fromkeys(("mindspore", "mindspore.train"), "SummaryLandscape"),
+    ),
+    (
+        ("sizes in graphs are numbers", "pass tensors of any shape: each is prepared by itself"),
+        {"mindspore": "Symbol"},
+    ),
+    (
+        ("a Python function has its gradient by a cell's bprop", "write nn.Cell with bprop"),
+        {"mindspore": "_Function"},
+    ),
+    (
+        _PREFETCH,
+        dict.fromkeys(
+            ("mindspore", "mindspore.hal", "mindspore.runtime"),
+            "Event Stream StreamCtx communication_stream current_stream default_stream set_cur_stream",
+        ),
+    ),
+)
+_ROWS = {
+    f"{owner}.{name}": row
+    for row, owners in _TABLE
+    for owner, names in owners.items()
+    for name in names.split()
+}
+
+
+class Refused(type):
+    """The type of names that are refused at their use: isinstance and annotations can name them."""
+
+    def __call__(cls, *args, **kwargs):
+        raise NotImplementedError(cls.text)
+
+    def __getattr__(cls, name: str):
+        if name.startswith("_"):
+            raise AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'")
+        raise NotImplementedError(cls.text)
+
+    def __repr__(cls) -> str:
+        return f"<{cls.path}, which Muster has not>"
+
+
+def find(path: str) -> Refused | None:
+    """What stands at a name of the table; None for other names."""
+    row = _ROWS.get(path)
+    if row is None:
+        return None
+    module, _, name = path.rpartition(".")
+    reason, way = row
+    text = f"{path} is not provided by Muster: {reason}; {way} (docs/guide/mindspore.md)"
+    return Refused(name, (), {"__module__": module, "__doc__": text, "path": path, "text": text, "way": way})
