@@ -87,8 +87,9 @@ _TABLE = (
             "mindspore.ops": """
                 AlltoAllV DeformableOffsets FusedAdaFactor FusedAdaFactorWithGlobalNorm
                 FusedCastAdamWeightDecay FusedWeightScaleApplyMomentum GroupTopk NeighborExchange
-                NeighborExchangeV2 add_layer_norm all_gather_matmul deformable_conv2d matmul_reduce_scatter moe_distribute_combine
-                moe_distribute_dispatch moe_init_routing_v2 moe_token_permute moe_token_unpermute
+                NeighborExchangeV2 add_layer_norm all_gather_matmul deformable_conv2d
+                matmul_reduce_scatter moe_distribute_combine moe_distribute_dispatch
+                moe_init_routing_v2 moe_token_permute moe_token_unpermute
                 multi_scale_deformable_attn_function rotated_iou tensor_muls
             """
         },
