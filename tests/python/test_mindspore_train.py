@@ -197,7 +197,7 @@ with refused("boost_level"):
 with refused("enc_key"):
     train.CheckpointConfig(enc_key=b"0123456789abcdef")
 with refused("mindspore.train.TrainFaultTolerance"):
-    train.TrainFaultTolerance
+    train.TrainFaultTolerance()
 """,
     )
 
