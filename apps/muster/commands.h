@@ -48,6 +48,9 @@ inline constexpr int exit_code_no_program = 127;
 int refuse(std::string_view command, const std::string& message, int exit_code = exit_code_usage);
 // This process becomes another program; only an error returns, told as refuse() does.
 int become(std::string_view command, std::vector<std::string> words, int exit_code = exit_code_usage);
+// Runs a script whose use of Muster is to be shown, and ends as it does: with its exit code, or by its signal.
+// Refused where it ends well and has never used Muster: the library writes a byte to MUSTER_USE_FILE.
+int run_watched(std::string_view command, std::vector<std::string> words);
 // Where a script that `command` starts finds how long calls between so many workers of this machine take;
 // `anew`: whatever is known. What cannot be measured is told.
 void provide_call_times(std::string_view command, std::uint32_t workers, bool anew);

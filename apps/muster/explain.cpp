@@ -39,7 +39,7 @@ int explain(ExplainFlags flags, const CLI::App& command, const std::string& prog
   ::setenv("MUSTER_EXPLAIN_WORKERS", std::to_string(std::max(1u, flags.workers)).c_str(), 1);
   if (flags.workers > 0) provide_call_times("explain", flags.workers, flags.measure);
   ::setenv("MUSTER_EXPLAIN", flags.trace ? "trace" : "plan", 1);
-  return become("explain", std::move(flags.command));
+  return run_watched("explain", std::move(flags.command));
 }
 
 }  // namespace

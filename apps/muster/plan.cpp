@@ -31,7 +31,7 @@ int plan(PlanFlags flags, const CLI::App& command, const std::string& program) {
   ::setenv("MUSTER_PLAN",
            fmt::format("{},{}{}", flags.workers, flags.memory_bytes, flags.json ? ",json" : "").c_str(), 1);
   ::setenv("MUSTER_EXPLAIN", "search", 1);
-  return become("plan", std::move(flags.command));
+  return run_watched("plan", std::move(flags.command));
 }
 
 }  // namespace

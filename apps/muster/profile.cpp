@@ -29,7 +29,7 @@ int profile(ProfileFlags flags, const CLI::App& command, const std::string& prog
   if (const auto complete = complete_command(flags.command, program); !complete)
     return refuse("profile", complete.error().message);
   ::setenv("MUSTER_PROFILE", std::filesystem::absolute(flags.folder).c_str(), 1);
-  return become("profile", std::move(flags.command));
+  return run_watched("profile", std::move(flags.command));
 }
 
 }  // namespace

@@ -105,6 +105,27 @@ Result<launch::JobSettings> find_settings(const RunFlags& flags, const std::stri
   return launch::prepared(std::move(job), real_environment());
 }
 
+// The newest of the traces that workers have written into a folder of profiles.
+std::filesystem::file_time_type newest_trace(const std::string& folder) {
+  auto newest = std::filesystem::file_time_type::min();
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    if (entry.path().filename().string().starts_with("rank"))
+      newest = std::max(newest, entry.last_write_time(error));
+  return newest;
+}
+
+int run_and_tell_of_profile(const launch::JobSettings& job, const std::string& folder) {
+  const auto before = newest_trace(folder);
+  const int exit_code = run_job(job, real_environment(), real_clock());
+  if (exit_code == 0 && newest_trace(folder) == before)
+    fmt::print(
+        stderr,
+        "muster run: --profile {}: no worker of this host has recorded anything: did it import muster?\n",
+        folder);
+  return exit_code;
+}
+
 int run(const RunFlags& flags, const std::string& program) {
   auto job = find_settings(flags, program);
   if (!job) return refuse("run", job.error().message);
@@ -116,6 +137,7 @@ int run(const RunFlags& flags, const std::string& program) {
     return 0;
   }
   if (const auto made = make_logs(*job); !made) return refuse("run", made.error().message);
+  if (flags.profile) return run_and_tell_of_profile(*job, *flags.profile);
   return run_job(*job, real_environment(), real_clock());
 }
 

@@ -193,6 +193,11 @@ constexpr auto table = std::to_array<Variable>({
      .note = "a folder",
      .documentation = "Set by `muster profile`: the script is recorded, and at its end its trace is written "
                       "there and rank 0 prints where the time went."},
+    {.name = "MUSTER_USE_FILE",
+     .default_note = "none",
+     .note = "a file",
+     .documentation = "Set by `muster explain`, `plan` and `profile`: Muster writes a byte there, so that a "
+                      "script that never uses it is told of."},
     {.name = "MUSTER_EXPLAIN",
      .type = Type::choice,
      .default_note = "none",

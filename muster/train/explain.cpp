@@ -138,9 +138,20 @@ ExplainMode mode_from(const Environment& environment) {
   return ExplainMode::off;
 }
 
+// `muster explain` and `muster plan` wait for it: a script that never gets here uses no Muster.
+void report_use(const Environment& environment) {
+  const auto name = environment.get("MUSTER_USE_FILE");
+  if (!name) return;
+  if (std::FILE* file = std::fopen(name->c_str(), "we")) {
+    std::fputc('1', file);
+    std::fclose(file);
+  }
+}
+
 ExplainMode begin() {
   const ExplainMode mode = mode_from(real_environment());
   if (mode == ExplainMode::off) return mode;
+  report_use(real_environment());
   process().explainer = new Explainer(mode);
   graph::observe_functions(process().explainer);
   graph::observe_graphs(process().explainer);

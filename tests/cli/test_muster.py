@@ -98,6 +98,12 @@ def test_run_tells_why_there_can_be_no_folder_for_the_logs(folder, flags):
     assert "--log-dir" in done.stderr
 
 
+def test_run_tells_that_no_worker_has_recorded_a_profile(folder):
+    job = muster("run", "-n", "2", "--profile", "traces", write_script(folder, "print('no Muster here')"))
+    assert job.returncode == 0
+    assert "--profile traces: no worker of this host has recorded anything" in job.stderr
+
+
 def test_run_repeats_the_message_of_the_script_that_failed_last_and_exits_with_its_code(folder):
     script = write_script(
         folder, "import os, sys\nif os.environ['MS_NODE_ID'] == '1': sys.exit('no such column')"

@@ -146,7 +146,8 @@ def test_the_program_profiles_a_script_and_shows_it_again(tmp_path):
 
 def test_who_waits_for_whom_is_seen_in_the_profile_of_a_job(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
-    assert muster_program(tmp_path, "run", "-n", "2", "--profile", "p", "train.py").returncode == 0
+    recorded = muster_program(tmp_path, "run", "-n", "2", "--profile", "p", "train.py")
+    assert recorded.returncode == 0 and "has recorded anything" not in recorded.stderr
     shown = muster_program(tmp_path, "profile", "p")
     assert shown.returncode == 0
     assert re.search(r"to gain on rank 0, waiting: .* the rank with the least waiting", shown.stdout)

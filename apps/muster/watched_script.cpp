@@ -1,0 +1,94 @@
+// Scripts whose steps Muster is to show: a process beside them tells when they never used it.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "commands.h"
+#include "muster/net/net.h"
+
+namespace muster::app {
+namespace {
+
+constexpr std::array forwarded_signals = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2};
+pid_t script = -1;  // for the handler
+
+// What a terminal sends (SI_KERNEL) goes to the script as well: it is of the same process group.
+void forward(int number, siginfo_t* info, void*) {
+  if (info->si_code != SI_KERNEL) ::kill(script, number);
+}
+
+void forward_signals() {
+  struct sigaction action = {};
+  action.sa_sigaction = &forward;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (const int number : forwarded_signals) ::sigaction(number, &action, nullptr);
+}
+
+sigset_t forwarded_set() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : forwarded_signals) ::sigaddset(&set, number);
+  return set;
+}
+
+int wait_for_script() {
+  int status = 0;
+  while (::waitpid(script, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+// Ends as the script did, for shells and launchers that look at it.
+int end_like(int status) {
+  if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+  const rlimit no_core = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);  // the script has left one
+  ::signal(WTERMSIG(status), SIG_DFL);
+  ::raise(WTERMSIG(status));
+  return 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+int run_watched(std::string_view command, std::vector<std::string> words) {
+  int ends[2];
+  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
+    return refuse(command, fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  const net::Descriptor uses(ends[0]), use(ends[1]);
+  // By its name: programs between this one and Python may close what they inherit.
+  ::setenv("MUSTER_USE_FILE", fmt::format("/proc/{}/fd/{}", ::getpid(), use.get()).c_str(), 1);
+  const sigset_t held = forwarded_set();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &held, &before);  // until there is a script to forward them to
+  const pid_t parent = ::getpid();
+  script = ::fork();
+  if (script < 0) return refuse(command, fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (script == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);  // the parent ended before that
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    ::_exit(become(command, std::move(words)));
+  }
+  forward_signals();
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  const int status = wait_for_script();
+  char byte = 0;
+  if (status == 0 && ::read(uses.get(), &byte, 1) != 1)
+    return refuse(
+        command,
+        "there is nothing to show: the script came to its end and never used Muster. Does it import "
+        "muster, and not another library?",
+        1);
+  return end_like(status);
+}
+
+}  // namespace muster::app

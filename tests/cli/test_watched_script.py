@@ -1,0 +1,98 @@
+"""`muster explain`, `plan` and `profile` of a script: it ends as it would alone, if it ever used Muster."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BUILD = Path(__file__).resolve().parents[2] / "build"
+MUSTER = BUILD / "apps/muster/muster"
+VERBS = ("explain", "plan", "profile")
+USES = "import muster\nfrom muster import nn\nnn.Dense(3, 2)(muster.Tensor([[1.0, 2.0, 3.0]]))\n"
+
+
+@pytest.fixture(name="start")
+def start_fixture(tmp_path):
+    started = []
+
+    def start(verb, text, *before):
+        (tmp_path / "script.py").write_text(text)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(BUILD / "python"),
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+            "MUSTER_CALL_TIMES": "",
+        }
+        process = subprocess.Popen(
+            [MUSTER, verb, *(before or (sys.executable,)), "script.py"],
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_script_that_never_uses_muster_is_told_of(start, verb):
+    process = start(verb, "print('hello')")
+    out, err = process.communicate(timeout=60)
+    assert out == "hello\n"
+    assert err.startswith(f"muster {verb}: there is nothing to show") and "import muster" in err
+    assert process.returncode == 1
+
+
+@pytest.mark.parametrize("verb", ["explain", "profile"])
+def test_a_script_is_not_told_of_when_a_program_between_closes_what_it_inherits(start, verb):
+    between = "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, '-c', USES]))"
+    process = start(verb, between.replace("USES", repr(USES)))
+    _out, err = process.communicate(timeout=60)
+    assert process.returncode == 0 and "nothing to show" not in err, err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_exit_code_of_a_script_is_that_of_the_command(start, verb):
+    process = start(verb, "import sys\nsys.exit(7)")
+    _out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (7, "")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_signal_that_ends_a_script_ends_the_command(start, verb):
+    process = start(verb, "import os, signal\nos.kill(os.getpid(), signal.SIGUSR1)")
+    _out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (-signal.SIGUSR1, "")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_the_command_is_for_the_script(start, verb, number):
+    process = start(
+        verb,
+        f"import signal, sys\nsignal.signal({int(number)}, lambda *_: sys.exit(5))\n"
+        "print('ready', flush=True)\nsignal.pause()",
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.wait(timeout=60) == 5
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_script_ends_with_the_command_that_is_killed(start, verb):
+    process = start(verb, "import os, signal\nprint(os.getpid(), flush=True)\nsignal.pause()")
+    script = os.pidfd_open(int(process.stdout.readline()))
+    process.kill()
+    assert select.select([script], [], [], 60)[0]
+    os.close(script)
