@@ -14,5 +14,6 @@
 
 namespace muster {
 using graph::Value;
+using graph::Values;
 namespace ops = nn::ops;
 }  // namespace muster

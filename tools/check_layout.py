@@ -40,7 +40,7 @@ SHOWN_MAX = {
     "graph": 10,
     "launch": 16,
     "net": 10,
-    "nn": 30,
+    "nn": 32,
     "server": 9,
     "telemetry": 4,
     "tensor": 3,

@@ -76,6 +76,13 @@ class Cell : public graph::Versioned {
     return call_for_one(all);
   }
 
+  // All outputs of a cell that has several: `Values out = lstm.outputs(x);`
+  template <std::convertible_to<Value>... Inputs>
+  requires(sizeof...(Inputs) > 0) Values outputs(const Inputs&... inputs) {
+    const std::array<Value, sizeof...(Inputs)> all{Value(inputs)...};
+    return call(all);
+  }
+
   // In a job that divides a network over its workers, what such calls give goes to all of them, instead of
   // staying where it is made. Before the first call.
   void replicate_outputs();

@@ -7,6 +7,7 @@
 
 #include "muster/nn/activations.h"        // IWYU pragma: export
 #include "muster/nn/amp.h"                // IWYU pragma: export
+#include "muster/nn/attention.h"          // IWYU pragma: export
 #include "muster/nn/cell.h"               // IWYU pragma: export
 #include "muster/nn/clipping.h"           // IWYU pragma: export
 #include "muster/nn/containers.h"         // IWYU pragma: export
@@ -27,6 +28,7 @@
 #include "muster/nn/optimizer_classes.h"  // IWYU pragma: export
 #include "muster/nn/place.h"              // IWYU pragma: export
 #include "muster/nn/pooling.h"            // IWYU pragma: export
+#include "muster/nn/recurrent.h"          // IWYU pragma: export
 #include "muster/nn/row_optimizer.h"      // IWYU pragma: export
 #include "muster/nn/schedules.h"          // IWYU pragma: export
 #include "muster/nn/windows.h"            // IWYU pragma: export

@@ -8,6 +8,7 @@
 
 #include "muster/nn/arguments.h"
 #include "muster/nn/cell_text.h"
+#include "muster/nn/operators.h"
 #include "muster/nn/ops.h"
 #include "muster/nn/values.h"
 
@@ -96,6 +97,74 @@ Values LayerNorm::construct(std::span<const Value> inputs) {
   const Value y = graph::apply(
       "layer_norm", {x, filled_like(gamma, normalized, 1), filled_like(gamma, normalized, 0)}, attributes);
   return graph::floating_as(ops::add(ops::mul(y, gamma), beta), x.dtype());
+}
+
+GroupNorm::GroupNorm(std::int64_t num_groups, std::int64_t num_channels, const GroupNormOptions& options)
+    : Cell("GroupNorm"), num_groups_(num_groups), num_channels_(num_channels), eps_(options.eps) {
+  require_count("GroupNorm", "num_groups", num_groups).value();
+  require_count("GroupNorm", "num_channels", num_channels).value();
+  require_positive("GroupNorm", "eps", eps_).value();
+  if (num_channels % num_groups != 0)
+    throw Exception(
+        Code::invalid_argument,
+        fmt::format("GroupNorm: num_groups {} must divide num_channels {}", num_groups, num_channels));
+  const graph::TensorType type{DType::float32, {num_channels}};
+  gamma_ = std::make_shared<graph::Parameter>(
+      "gamma", type, options.gamma_init ? *options.gamma_init : ones(), options.affine);
+  beta_ = std::make_shared<graph::Parameter>("beta", type, options.beta_init ? *options.beta_init : zeros(),
+                                             options.affine);
+  keep_param("gamma", gamma_);
+  keep_param("beta", beta_);
+}
+
+Values GroupNorm::construct(std::span<const Value> inputs) {
+  const Value x = only_input(*this, inputs);
+  const Shape& shape = x.shape();
+  if (shape.rank() < 2 || shape[1] != num_channels_)
+    throw Exception(Code::invalid_argument,
+                    fmt::format("{}: input {} does not fit: (N, {}, ...) is needed", description(),
+                                muster::to_string(shape), num_channels_));
+  const DType exact = computed_in(x.dtype());
+  const Shape row{shape.elements() / std::max<std::int64_t>(shape[0] * num_groups_, 1)};
+  const Value gamma = graph::floating_as(gamma_, exact), beta = graph::floating_as(beta_, exact);
+  const Value parts = ops::reshape(x, {shape[0] * num_groups_, row[0]});
+  const Value normal =
+      graph::apply("layer_norm", {parts, filled_like(gamma, row, 1), filled_like(gamma, row, 0)},
+                   {{"begin_norm_axis", std::int64_t{1}}, {"eps", eps_}});
+  std::vector<std::int64_t> spread(shape.rank(), 1);
+  spread[1] = num_channels_;
+  const Value y =
+      ops::reshape(normal, shape) * ops::reshape(gamma, Shape(spread)) + ops::reshape(beta, Shape(spread));
+  return {graph::floating_as(y, x.dtype())};
+}
+
+RMSNorm::RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options)
+    : Cell("RMSNorm"), epsilon_(options.epsilon) {
+  if (normalized_shape.rank() == 0)
+    refuse_argument("RMSNorm", "normalized_shape", "of one axis at least", "()").value();
+  require_positive("RMSNorm", "epsilon", epsilon_).value();
+  gamma_ = std::make_shared<graph::Parameter>("gamma", graph::TensorType{DType::float32, normalized_shape},
+                                              options.gamma_init ? *options.gamma_init : ones());
+  keep_param("gamma", gamma_);
+}
+
+Values RMSNorm::construct(std::span<const Value> inputs) {
+  const Value x = only_input(*this, inputs);
+  const std::vector<std::int64_t>& sizes = x.shape().sizes();
+  const std::vector<std::int64_t>& wanted = gamma_->shape().sizes();
+  if (sizes.size() < wanted.size() || !std::equal(wanted.rbegin(), wanted.rend(), sizes.rbegin()))
+    throw Exception(Code::invalid_argument,
+                    fmt::format("{}: the last axes of {} are not {}", description(),
+                                muster::to_string(x.shape()), muster::to_string(gamma_->shape())));
+  return {ops::rms_norm(x, graph::floating_as(gamma_, computed_in(x.dtype())), epsilon_)[0]};
+}
+
+std::string GroupNorm::settings() const {
+  return CellText().add(num_groups_).add(num_channels_).add("eps", eps_).take();
+}
+
+std::string RMSNorm::settings() const {
+  return CellText().add(gamma_->shape()).add("epsilon", epsilon_).take();
 }
 
 std::string BatchNorm::settings() const {

@@ -92,4 +92,45 @@ class LayerNorm : public Cell {
   ParameterPtr gamma_, beta_;
 };
 
+struct GroupNormOptions {
+  double eps = 1e-5;
+  bool affine = true;                          // whether gamma and beta are trained
+  std::optional<Initializer> gamma_init = {};  // default ones
+  std::optional<Initializer> beta_init = {};   // default zeros
+};
+
+// y = (x - mean) / sqrt(variance + eps) gamma + beta, mean and variance over each of num_groups equal groups
+// of the channels of each sample. x (N, num_channels, ...), `gamma` and `beta` (num_channels,). With as many
+// groups as channels it is instance normalization. Wu and He, Group normalization, ECCV 2018.
+class GroupNorm : public Cell {
+ public:
+  GroupNorm(std::int64_t num_groups, std::int64_t num_channels, const GroupNormOptions& options = {});
+  Values construct(std::span<const Value> inputs) override;
+  std::string settings() const override;
+
+ private:
+  std::int64_t num_groups_;
+  std::int64_t num_channels_;
+  double eps_;
+  ParameterPtr gamma_, beta_;
+};
+
+struct RMSNormOptions {
+  double epsilon = 1e-6;
+  std::optional<Initializer> gamma_init = {};  // default ones
+};
+
+// y = x / sqrt(mean(x^2) + epsilon) gamma, the mean over the last axes, which have the shape
+// normalized_shape, that of `gamma`. Zhang and Sennrich, Root mean square layer normalization, NeurIPS 2019.
+class RMSNorm : public Cell {
+ public:
+  explicit RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {});
+  Values construct(std::span<const Value> inputs) override;
+  std::string settings() const override;
+
+ private:
+  double epsilon_;
+  ParameterPtr gamma_;
+};
+
 }  // namespace muster::nn

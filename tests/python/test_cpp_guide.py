@@ -29,6 +29,7 @@ def build(folder, program):
     (folder / "more.cpp").write_text(
         "#include <muster/muster.h>\nusing namespace muster;\n"
         + block("**Layers and operations.**", "cpp")
+        + block("**Cells with several outputs**", "cpp")
         + "void train_by(LeNet& network, nn::Optimizer& optimizer) {\n"
         + block("**A loss of your own**", "cpp")
         + "}\n"

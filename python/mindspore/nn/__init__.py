@@ -301,6 +301,8 @@ _METRICS = """
 _HOLDERS = {name: f"{__name__}.{module}" for module, names in (_LATER | _INSIDE).items() for name in names}
 _HOLDERS |= dict.fromkeys(_METRICS.split(), "mindspore.train.metrics")
 
+for _name in ("MultiHeadAttention", "RMSNorm", *_HOLDERS):  # of muster.nn alone, or with other arguments here
+    globals().pop(_name, None)
 del Initializer, initializer  # noqa: F821 - MindSpore has them in mindspore.common.initializer
 _ours = {name for name in globals() if not name.startswith("_")} - {"GlobalComm", "muster"}
 for _name in _ours:

@@ -36,6 +36,7 @@ void bind_activations(nb::module_& core);
 void bind_containers(nb::module_& core);
 void bind_images(nb::module_& core);
 void bind_normalization(nb::module_& core);
+void bind_sequences(nb::module_& core);
 void bind_losses(nb::module_& core);
 void bind_schedules(nb::module_& core);
 void bind_optimizers(nb::module_& core);

@@ -30,6 +30,7 @@ NB_MODULE(_core, core) {
   bind_containers(core);
   bind_images(core);
   bind_normalization(core);
+  bind_sequences(core);
   bind_losses(core);
   bind_schedules(core);
   bind_optimizers(core);

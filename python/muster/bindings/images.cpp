@@ -37,6 +37,47 @@ void init_conv2d(nb::pointer_and_handle<nn::Conv2d> self, std::int64_t in_channe
   make_cell(self, in_channels, out_channels, kernel, std::move(options));
 }
 
+void init_conv1d(nb::pointer_and_handle<nn::Conv1d> self, std::int64_t in_channels, std::int64_t out_channels,
+                 std::int64_t kernel_size, std::int64_t stride, nb::handle pad_mode, std::int64_t padding,
+                 std::int64_t dilation, std::int64_t group, bool has_bias, nb::handle weight_init,
+                 nb::handle bias_init) {
+  nn::Conv1dOptions options{.stride = stride,
+                            .pad_mode = pad_mode_from(pad_mode, "Conv1d"),
+                            .padding = padding,
+                            .dilation = dilation,
+                            .group = group,
+                            .has_bias = has_bias};
+  if (group > 0 && in_channels >= group && out_channels > 0 &&
+      kernel_size > 0) {  // else the cell refuses them
+    options.weight_init = optional_initializer_from(
+        weight_init, {out_channels, in_channels / group, 1, kernel_size}, "weight_init");
+    options.bias_init = optional_initializer_from(bias_init, {out_channels}, "bias_init");
+  }
+  make_cell(self, in_channels, out_channels, kernel_size, options);
+}
+
+void init_conv2d_transpose(nb::pointer_and_handle<nn::Conv2dTranspose> self, std::int64_t in_channels,
+                           std::int64_t out_channels, nb::handle kernel_size, nb::handle stride,
+                           nb::handle pad_mode, nb::handle padding, nb::handle output_padding,
+                           nb::handle dilation, std::int64_t group, bool has_bias, nb::handle weight_init,
+                           nb::handle bias_init) {
+  const nn::Size2d kernel = size_from(kernel_size, "Conv2dTranspose(kernel_size)");
+  nn::Conv2dTransposeOptions options{
+      .stride = size_from(stride, "Conv2dTranspose(stride)"),
+      .pad_mode = pad_mode_from(pad_mode, "Conv2dTranspose"),
+      .padding = padding_from(padding, "Conv2dTranspose(padding)"),
+      .output_padding = size_from(output_padding, "Conv2dTranspose(output_padding)"),
+      .dilation = size_from(dilation, "Conv2dTranspose(dilation)"),
+      .group = group,
+      .has_bias = has_bias};
+  if (group > 0 && in_channels > 0 && out_channels >= group && kernel.height > 0 && kernel.width > 0) {
+    options.weight_init = optional_initializer_from(
+        weight_init, {in_channels, out_channels / group, kernel.height, kernel.width}, "weight_init");
+    options.bias_init = optional_initializer_from(bias_init, {out_channels}, "bias_init");
+  }
+  make_cell(self, in_channels, out_channels, kernel, options);
+}
+
 void init_max_pool(nb::pointer_and_handle<nn::MaxPool2d> self, nb::handle kernel_size, nb::handle stride,
                    nb::handle pad_mode, nb::handle padding, nb::handle dilation, bool return_indices,
                    bool ceil_mode, const std::string& data_format) {
@@ -96,6 +137,33 @@ void bind_conv(nb::module_& core) {
            "'same', 'valid' or 'pad'; with 'pad', `padding` is a number, or (top, bottom, left, right). "
            "`group` divides both numbers of channels. `weight_init` and `bias_init` are as Dense's; without, "
            "HeUniform(sqrt(5)) and Uniform(1 / sqrt(fan_in)).");
+  bind_cell_class<nn::Conv1d>(
+      core, "Conv1d",
+      "Conv2d along one axis: (N, in_channels, L) to (N, out_channels, L'). Its parameters "
+      "are `weight` (out_channels, in_channels / group, 1, kernel_size) and, with has_bias, "
+      "`bias` (out_channels,).")
+      .def("__init__", &init_conv1d, keeps_arguments, nb::arg("in_channels"), nb::arg("out_channels"),
+           nb::arg("kernel_size"), nb::arg("stride") = 1, nb::arg("pad_mode") = "same",
+           nb::arg("padding") = 0, nb::arg("dilation") = 1, nb::arg("group") = 1, nb::arg("has_bias") = false,
+           nb::arg("weight_init") = nb::none(), nb::arg("bias_init") = nb::none(),
+           "`pad_mode` is 'same', 'valid' or 'pad'; with 'pad', `padding` places are added at both ends.");
+  bind_cell_class<nn::Conv2dTranspose>(core, "Conv2dTranspose",
+                                       "The gradient of Conv2d for its images, plus bias: (N, in_channels, "
+                                       "H, W) to (N, out_channels, H', W'). Its "
+                                       "parameters are `weight` (in_channels, out_channels / group, kernel "
+                                       "height, kernel width) and, with has_bias, "
+                                       "`bias` (out_channels,). H' is H stride for pad_mode 'same', H stride "
+                                       "+ max(reach - stride, 0) for 'valid' and "
+                                       "(H - 1) stride + reach - top - bottom + output_padding for 'pad', "
+                                       "where reach is dilation (kernel - 1) + 1.")
+      .def("__init__", &init_conv2d_transpose, keeps_arguments, nb::arg("in_channels"),
+           nb::arg("out_channels"), nb::arg("kernel_size"), nb::arg("stride") = 1,
+           nb::arg("pad_mode") = "same", nb::arg("padding") = 0, nb::arg("output_padding") = 0,
+           nb::arg("dilation") = 1, nb::arg("group") = 1, nb::arg("has_bias") = false,
+           nb::arg("weight_init") = nb::none(), nb::arg("bias_init") = nb::none(),
+           "Sizes as Conv2d's. `output_padding`, with pad_mode 'pad', is below the stride or the dilation: "
+           "so many "
+           "rows and columns more at the end.");
 }
 
 void bind_pools(nb::module_& core) {

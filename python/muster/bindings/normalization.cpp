@@ -68,6 +68,25 @@ void init_layer_norm(nb::pointer_and_handle<nn::LayerNorm> self, std::vector<std
                                  .epsilon = epsilon});
 }
 
+void init_group_norm(nb::pointer_and_handle<nn::GroupNorm> self, std::int64_t num_groups,
+                     std::int64_t num_channels, double eps, bool affine, nb::handle gamma_init,
+                     nb::handle beta_init) {
+  nn::GroupNormOptions options{.eps = eps, .affine = affine};
+  if (num_channels > 0) {  // else the cell refuses it
+    options.gamma_init = initializer_from(gamma_init, {num_channels}, "gamma_init");
+    options.beta_init = initializer_from(beta_init, {num_channels}, "beta_init");
+  }
+  make_cell(self, num_groups, num_channels, options);
+}
+
+void init_rms_norm(nb::pointer_and_handle<nn::RMSNorm> self, std::vector<std::int64_t> normalized_shape,
+                   double epsilon, nb::handle gamma_init) {
+  const Shape shape(std::move(normalized_shape));
+  make_cell(self, shape,
+            nn::RMSNormOptions{.epsilon = epsilon,
+                               .gamma_init = initializer_from(gamma_init, shape, "gamma_init")});
+}
+
 void init_dropout(nb::pointer_and_handle<nn::Dropout> self, double keep_prob, std::optional<double> p,
                   nb::handle dtype) {
   require_float32(dtype, "Dropout");
@@ -130,6 +149,22 @@ void bind_normalization(nb::module_& core) {
       .def("__init__", &init_layer_norm, keeps_arguments, nb::arg("normalized_shape"),
            nb::arg("begin_norm_axis") = -1, nb::arg("begin_params_axis") = -1, nb::arg("gamma_init") = "ones",
            nb::arg("beta_init") = "zeros", nb::arg("epsilon") = 1e-7, nb::arg("dtype") = nb::none());
+  bind_cell_class<nn::GroupNorm>(
+      core, "GroupNorm",
+      "(x - mean) / sqrt(variance + eps) * gamma + beta, mean and variance over each of num_groups equal "
+      "groups "
+      "of the channels of each sample of x (N, num_channels, ...). Its parameters are `gamma` and `beta` "
+      "(num_channels,). With as many groups as channels it is instance normalization. Wu and He, ECCV 2018.")
+      .def("__init__", &init_group_norm, keeps_arguments, nb::arg("num_groups"), nb::arg("num_channels"),
+           nb::arg("eps") = 1e-5, nb::arg("affine") = true, nb::arg("gamma_init") = "ones",
+           nb::arg("beta_init") = "zeros", "With `affine` gamma and beta are trained.");
+  bind_cell_class<nn::RMSNorm>(
+      core, "RMSNorm",
+      "x / sqrt(mean(x^2) + epsilon) * gamma, the mean over the last axes, which have "
+      "the shape normalized_shape, that of its parameter `gamma`. Zhang and Sennrich, "
+      "NeurIPS 2019.")
+      .def("__init__", &init_rms_norm, keeps_arguments, nb::arg("normalized_shape"),
+           nb::arg("epsilon") = 1e-6, nb::arg("gamma_init") = "ones");
   bind_cell_class<nn::Dropout>(core, "Dropout",
                                "While it trains each element becomes 0 with probability p and the others are "
                                "divided by 1 - p; else x as it is. Which ones depends on seed, step, cell "
