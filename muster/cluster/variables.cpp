@@ -187,7 +187,8 @@ constexpr auto table = std::to_array<Variable>({
      .default_note = "none",
      .note = "a folder",
      .documentation = "Set by `muster run` to the run's folder: each worker keeps its flight recorder there, "
-                      "the last 2,000 collective calls and messages, for `muster autopsy`."},
+                      "the last 2,000 collective calls and messages, for `muster autopsy`, "
+                      "and rank 0 the picture of the network for the page."},
     {.name = "MUSTER_PROFILE",
      .default_note = "none",
      .note = "a folder",

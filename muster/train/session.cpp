@@ -10,6 +10,7 @@
 #include "muster/train/activity_scope.h"
 #include "muster/train/flight.h"
 #include "muster/train/found_jobs.h"
+#include "muster/train/network_picture.h"
 #include "muster/train/process.h"
 #include "muster/train/program.h"
 #include "muster/train/served_parameters.h"
@@ -115,6 +116,7 @@ std::optional<cluster::Failure> Session::open(const cluster::Settings& settings,
                                                 .security = registration->security});
   set_while_waiting([] { Session::current()->membership_.look_for_interruption_of_wait(); });
   start_clock();
+  if (process().session->node_->rank() == 0) keep_network_picture(real_environment());
   set_activity(cluster::WorkPhase::script);
   on_exit(leave_at_exit, nullptr);
   return std::nullopt;

@@ -109,6 +109,36 @@ def acting_job(folder, *options, workers=2, where="", **variables):
         process.wait()
 
 
+# Two steps of two workers. Arguments: placed or whole, and model, eager or by hand.
+NETWORKS = """
+import sys
+import numpy
+import muster
+from muster import nn, train, dataset as ds
+
+network, loop = sys.argv[1:]
+muster.init()
+muster.set_seed(1)
+if loop == "eager":
+    muster.set_context(mode="eager")
+net = nn.SequentialCell(nn.Dense(8, 4), nn.ReLU(), nn.Dense(4, 1))
+if network == "placed":
+    net[0].place("MS_WORKER", 0)
+    net[2].place("MS_WORKER", 1)
+rows = numpy.random.default_rng(1).normal(size=(8, 8)).astype(numpy.float32)
+data = ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"], shuffle=False).batch(4)
+optimizer = nn.Adam(net.trainable_params(), 0.01)
+if loop == "by hand":
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), optimizer)
+    for x, y in data.create_tuple_iterator():
+        step(x, y)
+else:
+    model = train.Model(net, nn.MSELoss(), optimizer, {"mae"})
+    model.eval(data)
+    model.train(1, data)
+"""
+
+
 def keep_run(folder, losses, *, began=1_700_000_000.0, ranks=2, exit_code=0, metrics=None, servers=0):
     """A folder as `muster run` keeps it, of a made-up run: a state each second, each 10 steps further."""
     folder.mkdir(parents=True)

@@ -369,3 +369,57 @@ def test_of_many_ranks_those_with_most_work_are_seen(tmp_path, open_page):
         assert len(driver.find_elements(By.CSS_SELECTOR, "#map button")) == 150
         check_accessibility(driver)
         check_console(driver)
+
+
+PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" width="900" height="300" viewBox="0 0 900 300">
+<style>.red{fill:#ff0000}</style><rect class="red" width="900" height="300"/>
+<script>document.documentElement.setAttribute("width", "1")</script></svg>
+"""
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_the_network_is_seen(tmp_path, open_page, size, scheme):
+    folder = tmp_path / "this"
+    keep_run(folder, [3.0, 2.0])
+    (folder / "network.svg").write_text(PICTURE)
+    (folder / "network.txt").write_text("workers: 2\n<b id=markup>worker 0</b>: 7 nodes\n")
+    with kept_page(folder) as port:
+        driver = open_page(port, size, scheme)
+        width = "return document.querySelector('#network-picture img').naturalWidth"
+        wait_until(driver, lambda _: driver.execute_script(width) == 900)  # its script did not run
+        assert not driver.find_element(By.ID, "network-none").is_displayed()
+        driver.find_element(By.CSS_SELECTOR, "#network-words summary").send_keys(Keys.ENTER)
+        assert "<b id=markup>worker 0</b>: 7 nodes" in text_of(driver, "network-words")
+        driver.find_element(By.ID, "network-picture").location_once_scrolled_into_view  # noqa: B018
+        shoot(driver, f"dashboard-network-{size}")
+        check_accessibility(driver)
+        pages = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert pages[0] <= pages[1], "the page is wider than the screen"
+        check_console(driver)
+
+
+def test_the_page_says_why_there_is_no_picture_of_the_network(tmp_path, open_page):
+    keep_run(tmp_path / "eager", [3.0, 2.0])  # steps, and no plan
+    keep_run(tmp_path / "early", [3.0])  # not one step
+    keep_run(tmp_path / "whole", [3.0, 2.0])
+    (tmp_path / "whole/network.txt").write_text("step: nothing is placed on a worker\n")
+    texts = {
+        "eager": "Steps are made, and rank 0 has kept no plan: a network in eager mode",
+        "early": "No plan has run so far",
+        "whole": "step: nothing is placed on a worker",
+    }
+    for name, text in texts.items():
+        with kept_page(tmp_path / name) as port:
+            driver = open_page(port)
+            wait_until(driver, lambda seen, text=text: text_of(seen, "network-none").startswith(text))
+            assert not driver.find_element(By.ID, "network-picture").is_displayed()
+            check_accessibility(driver)
+            check_console(driver)
+
+
+def test_the_picture_of_a_job_that_runs_comes_with_its_first_step(tmp_path, open_page):
+    with shown_job(tmp_path) as (process, port):
+        driver = open_page(port)
+        wait_until(driver, lambda _: "nothing is placed on a worker" in text_of(driver, "network-none"))
+        end_job(tmp_path)
+        assert process.wait() == 0

@@ -1,12 +1,8 @@
 #include "muster/launch/dashboard/earlier_runs.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -16,8 +12,8 @@
 
 #include "muster/json/json.h"
 #include "muster/launch/dashboard/job_json.h"
+#include "muster/launch/dashboard/regular_file.h"
 #include "muster/launch/runs/run_record.h"
-#include "muster/net/net.h"
 
 namespace muster::launch {
 namespace {
@@ -33,39 +29,6 @@ constexpr std::uint64_t run_piece_bytes = 1 << 20;
 constexpr std::uint64_t run_history_bytes_max = 256 << 20;
 constexpr std::size_t run_line_bytes_max = 16 << 20;
 constexpr std::string_view point_begin = "\"point\":";  // in a string, its marks would be escaped
-
-// A file of bytes; a link, a pipe and a device are none.
-class RegularFile {
- public:
-  explicit RegularFile(const std::string& path)
-      : file_(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)) {
-    struct stat status {};
-    if (!file_ || ::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
-      file_.reset();
-    else
-      size_bytes_ = static_cast<std::uint64_t>(status.st_size);
-  }
-  std::uint64_t size_bytes() const { return size_bytes_; }
-
-  // Less where the file ends.
-  std::string read(std::uint64_t begin, std::uint64_t bytes) const {
-    std::string text(file_ ? bytes : 0, '\0');
-    std::size_t size = 0;
-    while (size < text.size()) {
-      const ssize_t got =
-          ::pread(file_.get(), text.data() + size, text.size() - size, static_cast<off_t>(begin + size));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) break;
-      size += static_cast<std::size_t>(got);
-    }
-    text.resize(size);
-    return text;
-  }
-
- private:
-  net::Descriptor file_;
-  std::uint64_t size_bytes_ = 0;
-};
 
 json object_in_text(std::string_view text) {
   auto value = muster::json::parse(text, "", {.bytes = run_line_bytes_max});

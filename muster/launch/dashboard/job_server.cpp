@@ -23,6 +23,7 @@
 #include "muster/launch/dashboard/job_history.h"
 #include "muster/launch/dashboard/job_json.h"
 #include "muster/launch/dashboard/log_files.h"
+#include "muster/launch/dashboard/network_picture.h"
 #include "muster/launch/dashboard/page.h"
 #include "muster/launch/dashboard/page_actions.h"
 #include "muster/launch/otlp.h"
@@ -101,10 +102,12 @@ class JobServer::Implementation {
   HttpResponse act(const HttpRequest& request, const Clock& clock);
   HttpResponse answer_log(const HttpRequest& request) const;
   HttpResponse answer_run(const HttpRequest& request) const;
+  HttpResponse answer_network() const;
   std::optional<std::string> why_foreign(const HttpRequest& request) const;
   void refresh(const Ask& ask, const Clock& clock);
   void add_warnings(std::vector<JobEvent>& news, double time);
   void tell(const std::vector<JobEvent>& news, const Clock& clock);
+  void tell_network(const Clock& clock);
   void tell_end(std::optional<int> exit_code, const Clock& clock);
   void record(const std::string& line);
   std::string greeting() const;
@@ -113,6 +116,7 @@ class JobServer::Implementation {
   std::string where_;
   HttpServer http_;
   std::optional<LogFolder> logs_;
+  std::optional<NetworkPicture> network_;
   PageActions actions_{{.why_not = "nothing can be changed here: the page of `muster run --dashboard` can"}};
   std::string token_ = {};  // of the link
   std::optional<OtlpTarget> otlp_target_ = {};
@@ -159,6 +163,7 @@ Result<> JobServer::Implementation::allow_actions(const Actions& actions) {
 
 void JobServer::Implementation::set_logs(const std::string& folder, bool records) {
   logs_.emplace(folder);
+  network_.emplace(folder);
   if (!records) return;
   auto file = telemetry::AppendFile::open(folder + '/' + history_name);
   if (file)
@@ -231,6 +236,7 @@ HttpResponse JobServer::Implementation::answer_page(const HttpRequest& request) 
   if (request.path == "/runs")
     return json_response(logs_ ? EarlierRuns(logs_->folder()).list() : nlohmann::json::array());
   if (request.path == "/run") return answer_run(request);
+  if (request.path == "/network.svg") return answer_network();
   return refusal(404, "there is no such page: begin at /");
 }
 
@@ -255,6 +261,13 @@ HttpResponse JobServer::Implementation::answer_run(const HttpRequest& request) c
   return points ? json_response({{"points", *points}}) : refusal(404, points.error().message);
 }
 
+HttpResponse JobServer::Implementation::answer_network() const {
+  if (!network_) return refusal(404, "the folder of this job is not here");
+  auto svg = network_->svg();
+  return svg ? HttpResponse{.type = "image/svg+xml", .body = *std::move(svg)}
+             : refusal(404, svg.error().message);
+}
+
 // All that a page needs that is opened now.
 std::string JobServer::Implementation::greeting() const {
   nlohmann::json events = nlohmann::json::array();
@@ -267,6 +280,7 @@ std::string JobServer::Implementation::greeting() const {
                                 {"restarts", actions_.restarts()},
                                 {"has_logs", logs_.has_value()}};
   std::string text = event_text("hello", line_of(hello));
+  if (network_ && !network_->told().empty()) text += event_text("network", network_->told());
   if (!state_.empty()) text += event_text("state", state_);
   if (!is_answered_ && !state_.empty() && end_.empty()) text += event_text("silent", "{}");
   return text;
@@ -296,6 +310,7 @@ void JobServer::Implementation::refresh(const Ask& ask, const Clock& clock) {
   if (shows_ == Shows::numbers) return;
   add_warnings(news, time);
   tell(news, clock);
+  tell_network(clock);
   if (is_answered_)
     http_.publish(std::make_shared<const std::string>(event_text("state", state_)), true, clock);
 }
@@ -317,11 +332,17 @@ void JobServer::Implementation::tell(const std::vector<JobEvent>& news, const Cl
   }
 }
 
+void JobServer::Implementation::tell_network(const Clock& clock) {
+  if (shows_ != Shows::page || !network_ || !network_->look()) return;
+  http_.publish(std::make_shared<const std::string>(event_text("network", network_->told())), false, clock);
+}
+
 void JobServer::Implementation::tell_end(std::optional<int> exit_code, const Clock& clock) {
   if (shows_ == Shows::numbers) return;
   std::vector<JobEvent> last;  // what processes have said at their end
   add_warnings(last, telemetry::wall_seconds());
   tell(last, clock);
+  tell_network(clock);
   const nlohmann::json end = {{"exit_code", exit_code ? nlohmann::json(*exit_code) : nlohmann::json(nullptr)},
                               {"time", telemetry::wall_seconds()}};
   end_ = event_text("end", line_of(end));
@@ -436,6 +457,7 @@ Result<> JobServer::Implementation::read_record() {
     state_ = line_of(line->at("state"));
   }
   end_ = event_text("end", end);
+  network_->look();
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "muster/launch/dashboard/job_json.h"
+#include "muster/launch/dashboard/network_picture.h"
 #include "muster/launch/dashboard/page_actions.h"
 #include "muster/launch/runs/repository.h"
 #include "muster/launch/runs/run_description.h"
@@ -69,7 +70,8 @@ Result<std::unique_ptr<RunRecord>> RunRecord::begin(const JobSettings& job, cons
   const std::string folder = job.log_folder.value + '/';
   const nlohmann::json description = describe_run(job, environment, telemetry::wall_seconds());
   std::error_code ignored;
-  for (const char* name : {repository_name, changes_name, page_requests_name, training_name})
+  for (const char* name :
+       {repository_name, changes_name, page_requests_name, training_name, picture_name, picture_text_name})
     std::filesystem::remove(folder + name, ignored);
   remove_flights(folder + telemetry::flight_folder);
   MUSTER_TRY_VOID(begin_file(folder + description_name, text_of(description)));

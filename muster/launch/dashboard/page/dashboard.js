@@ -18,7 +18,7 @@ const EVENT_TEXT = { formed: "running", not_slow: "not slow", left: "done" };
 const MAP_FROM = 100; // ranks: more of them are a heat map
 const EVENTS_KEPT = 500;
 
-const page = { columns: [], state: null, rows: [], events: [], isSilent: false, end: null, sortBy: "rank", sortDown: false };
+const page = { columns: [], state: null, rows: [], events: [], isSilent: false, end: null, network: null, hasLogs: false, sortBy: "rank", sortDown: false };
 
 const curves = new Curves($("curves"), [
   { name: "loss", title: "Loss", text: shortNumber },
@@ -39,8 +39,10 @@ on("hello", (hello) => {
   $("logs").hidden = !hello.has_logs;
   $("compare").hidden = !hello.has_logs;
   if (hello.has_logs) listLogs();
+  page.hasLogs = hello.has_logs;
   showActions(hello);
   drawEvents();
+  drawNetwork();
 });
 on("state", (state) => {
   page.state = state;
@@ -55,6 +57,7 @@ on("event", (event) => {
   lookForDone(event);
   drawEvents();
 });
+on("network", (network) => { page.network = network; drawNetwork(); });
 on("silent", () => { page.isSilent = true; draw(); });
 on("end", (end) => { page.end = end; source.close(); endActions(); draw(); if (!page.state) drawEvents(); });
 source.addEventListener("error", () => { if (!page.end) { page.isSilent = true; draw(); } });
@@ -205,6 +208,7 @@ function draw() {
   setText($("trouble"), trouble.join("\n"));
   drawRanks(new Set(awaited), new Set(state.slow.map((slow) => slow.rank)));
   drawSteps();
+  drawNetwork();
 }
 
 // ---- Ranks ------------------------------------------------------------------------------------------------

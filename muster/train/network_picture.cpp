@@ -1,0 +1,74 @@
+#include "muster/train/network_picture.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "muster/graph/graph.h"
+#include "muster/train/explain.h"
+
+namespace muster::train {
+namespace {
+
+// Of a network that is not placed.
+std::string why_none(const graph::Explanation& plan) {
+  if (!plan.divided.mesh.empty())
+    return fmt::format(
+        "{}: its ops are divided over the mesh {}, and none is placed on a worker (Cell.place): "
+        "muster explain --parallel N SCRIPT shows what each rank computes\n",
+        plan.name, plan.divided.mesh);
+  return fmt::format("{}: nothing is placed on a worker (Cell.place): each rank computes the whole network\n",
+                     plan.name);
+}
+
+class PictureKeeper final : public graph::FunctionObserver {
+ public:
+  explicit PictureKeeper(std::string folder) : folder_(std::move(folder)) {}
+
+  // A placed plan says more than one that is not; of others the larger one: a step that trains, and not the
+  // evaluation before it.
+  void traced(const graph::Function& function, const graph::TraceRecord& trace) override {
+    const graph::Explanation plan = function.explain();
+    const std::pair size(!plan.partition.stages.empty(), trace.nodes);
+    if (size <= kept_) return;
+    kept_ = size;
+    if (const auto written = keep(plan); !written && !std::exchange(has_warned_, true))
+      log::warning(
+          fmt::format("the page will not show the network of this run: {}", written.error().message));
+  }
+  void calling(const graph::Function&, bool) override {}
+
+ private:
+  // The words last: who sees them finds the picture. One of an earlier process of this rank goes.
+  Result<> keep(const graph::Explanation& plan) const {
+    if (plan.partition.stages.empty()) {
+      std::error_code ignored;
+      std::filesystem::remove(folder_ + "/network.svg", ignored);
+      return write("network.txt", why_none(plan));
+    }
+    MUSTER_TRY_VOID(write("network.svg", to_svg(plan.partition)));
+    return write("network.txt", to_string(plan.partition));
+  }
+  Result<> write(const char* name, const std::string& text) const {
+    return real_files().write(folder_ + '/' + name, std::as_bytes(std::span(text)));
+  }
+
+  std::string folder_;
+  std::pair<bool, std::size_t> kept_{false, 0};
+  bool has_warned_ = false;
+};
+
+}  // namespace
+
+void keep_network_picture(const Environment& environment) {
+  const std::string folder = environment.get("MUSTER_RUN_FOLDER").value_or("");
+  if (folder.empty() || explain_mode() != ExplainMode::off) return;
+  graph::observe_functions(new PictureKeeper(folder));  // lives as long as the process
+}
+
+}  // namespace muster::train
