@@ -58,6 +58,7 @@ PUBLIC_FOR = {
     "muster/base/stacks.h": {"cluster", "python"},
     "muster/base/state_clock.h": {"collective", "graph", "server", "train"},
     "muster/graph/cost/graph_observer.h": {"train"},
+    "muster/graph/cost/step_parts.h": {"train"},
     "muster/graph/cost/prediction.h": {"train"},
     "muster/graph/host_function.h": {"python"},
     "muster/graph/onnx/onnx.h": {"train"},

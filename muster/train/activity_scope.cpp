@@ -5,6 +5,7 @@
 
 #include "muster/train/process.h"
 #include "muster/train/profile_recorder.h"
+#include "muster/train/step_lines.h"
 
 namespace muster::train {
 namespace {
@@ -30,6 +31,8 @@ void set_activity(cluster::WorkPhase phase) {
   if (!is_main_thread()) return;
   if (ProfileRecorder* const profile = process().profile.active.load(std::memory_order_relaxed))
     profile->enter(phase);
+  if (StepLines* const lines = process().step_lines; lines != nullptr && lines->is_recording())
+    lines->enter(phase);
   process().activity.phase.store(phase, std::memory_order_relaxed);
   if (StateClock* const clock = thread_clock()) clock->enter(clock_state(phase), real_clock().now());
 }

@@ -33,23 +33,27 @@ void remove_earlier(const fs::path& folder, const std::string& beginning) {
   }
 }
 
+std::string beginning_of(std::uint32_t rank) { return fmt::format("worker_{}_", rank); }
+
 }  // namespace
+
+std::string flight_file(const std::string& run_folder, std::uint32_t rank) {
+  return fmt::format("{}/{}/{}{}{}", run_folder, telemetry::flight_folder, beginning_of(rank), ::getpid(),
+                     telemetry::flight_extension);
+}
 
 std::shared_ptr<telemetry::FlightRecorder> open_flight_recorder(const cluster::Node& node,
                                                                 const Environment& environment) {
   const std::string run_folder = environment.get("MUSTER_RUN_FOLDER").value_or("");
   if (run_folder.empty()) return nullptr;
-  const fs::path folder = fs::path(run_folder) / telemetry::flight_folder;
-  const std::string beginning = fmt::format("worker_{}_", node.rank());
-  remove_earlier(folder, beginning);
+  remove_earlier(fs::path(run_folder) / telemetry::flight_folder, beginning_of(node.rank()));
   const auto roster = node.roster();
   auto recorder = telemetry::FlightRecorder::open(
-      (folder / fmt::format("{}{}{}", beginning, ::getpid(), telemetry::flight_extension)).string(),
-      {.job_id = roster->job_id,
-       .rank = node.rank(),
-       .world_size = static_cast<std::uint32_t>(roster->workers.size()),
-       .pid = ::getpid(),
-       .host = net::host_name()});
+      flight_file(run_folder, node.rank()), {.job_id = roster->job_id,
+                                             .rank = node.rank(),
+                                             .world_size = static_cast<std::uint32_t>(roster->workers.size()),
+                                             .pid = ::getpid(),
+                                             .host = net::host_name()});
   if (recorder) return *std::move(recorder);
   log::warning(
       fmt::format("`muster autopsy` will not know of this process's calls: {}", recorder.error().message));

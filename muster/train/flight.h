@@ -1,12 +1,17 @@
 // Private to train: files of a worker in the folder of its run: its flight recorder, its seed.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "muster/cluster/cluster.h"
 #include "muster/telemetry/telemetry.h"
 
 namespace muster::train {
+
+// That of this process, in the folder of a run.
+std::string flight_file(const std::string& run_folder, std::uint32_t rank);
 
 // Null where the job has no run folder (MUSTER_RUN_FOLDER), or that takes no file: then a warning says so. Of
 // the files that earlier processes of this rank have left there, the newest stay.

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "muster/train/front_end.h"
+#include "muster/train/process.h"
+#include "muster/train/step_lines.h"
 
 namespace muster::train {
 namespace {
@@ -33,6 +35,7 @@ bool Membership::in_forked_child() const { return getpid() != pid_; }
 void Membership::report_step(std::uint64_t step) {
   node_.report_step(step);
   if (step > highest_step()) highest_step_.store(step, std::memory_order_relaxed);
+  if (process().step_lines != nullptr && !in_forked_child()) process().step_lines->made_step(step);
 }
 
 Error Membership::verdict(Error error) const {

@@ -30,6 +30,7 @@ class NamedGroups;
 class ProfileRecorder;
 class ServedParameters;
 class Session;
+class StepLines;
 class StepPlanner;
 struct JobCommunicators;
 
@@ -145,6 +146,7 @@ struct Process {
   NumberWatch numbers;
   Explainer* explainer = nullptr;                        // in a process that `muster explain` has started
   std::atomic<graph::RunObserver*> cost_watch{nullptr};  // cost_watch.h; it stays when it has told
+  StepLines* step_lines = nullptr;                       // step_lines.h; set before the first step
   StepPlanner* planner = nullptr;                        // of parallel.plan(): step_planner.h
   std::string metrics_file;                              // MUSTER_METRICS_FILE, or empty
   std::set<std::string> warnings_given;

@@ -18,6 +18,7 @@
 #include "muster/train/process.h"
 #include "muster/train/profile_recorder.h"
 #include "muster/train/session.h"
+#include "muster/train/step_lines.h"
 #include "muster/train/updates.h"
 
 namespace muster::train {
@@ -182,6 +183,7 @@ namespace {
 graph::RunObserver* observer() {
   if (graph::RunObserver* const recorder = process().profile.active.load(std::memory_order_relaxed))
     return recorder;
+  if (StepLines* const lines = process().step_lines; lines != nullptr && lines->is_recording()) return lines;
   return process().cost_watch.load(std::memory_order_relaxed);
 }
 

@@ -15,6 +15,7 @@
 #include "muster/train/program.h"
 #include "muster/train/served_parameters.h"
 #include "muster/train/server_role.h"
+#include "muster/train/step_lines.h"
 #include "muster/train/training_numbers.h"
 
 namespace muster::train {
@@ -116,6 +117,7 @@ std::optional<cluster::Failure> Session::open(const cluster::Settings& settings,
                                                 .security = registration->security});
   set_while_waiting([] { Session::current()->membership_.look_for_interruption_of_wait(); });
   start_clock();
+  keep_step_lines(process().session->node_->rank(), real_environment());
   if (process().session->node_->rank() == 0) keep_network_picture(real_environment());
   set_activity(cluster::WorkPhase::script);
   on_exit(leave_at_exit, nullptr);

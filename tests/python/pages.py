@@ -154,6 +154,21 @@ def keep_run(folder, losses, *, began=1_700_000_000.0, ranks=2, exit_code=0, met
     (folder / "worker_0.log").write_text("muster[worker 0] info: made up\n")
 
 
+def line_of_rank(folder, rank, steps, host="a", **changed):
+    """A rank's file of single steps, made up: by step when it began; it took a microsecond."""
+    (folder / "timeline").mkdir(parents=True, exist_ok=True)
+    base = 1_700_000_000_000_000_000
+    line = {"phases": [["reading_data", 0, 100], ["computing", 100, 1000]]}
+    line |= {"parts": [["forward", 100, 200], ["backward", 200, 400], ["update", 900, 1000]]}
+    line |= {"calls": [["all_reduce", "9f", 7, 300 + 100 * rank, 900]]} | changed
+    lines = [
+        {"step": step, "begin_ns": base + begin, "end_ns": base + begin + 1000, **line}
+        for step, begin in steps.items()
+    ]
+    text = json.dumps({"rank": rank, "host": host, "lines": lines})
+    (folder / f"timeline/worker_{rank}.json").write_text(text)
+
+
 def state_of(time, step, loss, ranks, servers, metrics):
     point = {"time": time, "step": step, "loss": loss, "learning_rate": 0.1, "step_seconds": 0.1}
     point |= {"samples": 40.0, "memory_bytes": 1e8} | {f"metric/{name}": metrics[name] for name in metrics}

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pages import acting_job, end_job, keep_run, kept_page, shown_job
+from pages import acting_job, end_job, keep_run, kept_page, line_of_rank, shown_job
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.chrome.options import Options  # noqa: E402
@@ -423,3 +423,44 @@ def test_the_picture_of_a_job_that_runs_comes_with_its_first_step(tmp_path, open
         wait_until(driver, lambda _: "nothing is placed on a worker" in text_of(driver, "network-none"))
         end_job(tmp_path)
         assert process.wait() == 0
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_one_step_is_seen_in_time(tmp_path, open_page, size, scheme):
+    keep_run(tmp_path / "this", [3.0, 2.0], ranks=3)
+    for rank in [0, 1]:
+        line_of_rank(tmp_path / "this", rank, {50: 0})
+    with kept_page(tmp_path / "this") as port:
+        driver = open_page(port, size, scheme)
+        found = "[...document.querySelectorAll('#timeline li:nth-child(1) div > i')]"
+        bars = f"return {found}.map(i => [i.className, i.style.left, i.style.width])"
+        wait_until(driver, lambda seen: len(seen.execute_script(bars)) > 0)
+        assert driver.execute_script(bars) == [
+            ["reading_data", "0%", "10%"],
+            ["computing", "10%", "90%"],
+            ["forward", "10%", "10%"],
+            ["backward", "20%", "20%"],
+            ["update", "90%", "10%"],
+            ["waiting", "30%", "10%"],  # until rank 1 made the same call
+            ["call", "40%", "50%"],
+        ]
+        assert "All times are of the clock of a: the ranks are aligned." in text_of(driver, "timeline-scale")
+        assert "Of 3 ranks 1 kept no such step here" in text_of(driver, "timeline-scale")
+        label = "return document.querySelector('#timeline li:nth-child(2) .calls').getAttribute('aria-label')"
+        assert driver.execute_script(label).startswith("Rank 1, calls: all_reduce 7 ")
+        driver.find_element(By.ID, "timeline-section").location_once_scrolled_into_view  # noqa: B018
+        shoot(driver, f"dashboard-timeline-{size}")
+        check_accessibility(driver)
+        width = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert width[0] <= width[1], "the page is wider than the screen"
+        check_console(driver)
+
+
+def test_clocks_of_several_hosts_are_said_to_differ(tmp_path, open_page):
+    keep_run(tmp_path / "this", [3.0, 2.0])
+    for rank, host in enumerate(["a", "b"]):
+        line_of_rank(tmp_path / "this", rank, {50: 0}, host=host)
+    with kept_page(tmp_path / "this") as port:
+        driver = open_page(port)
+        text = "the clocks of a, b are not aligned with each other"
+        wait_until(driver, lambda seen: text in text_of(seen, "timeline-scale"))

@@ -26,6 +26,7 @@
 #include "muster/launch/dashboard/network_picture.h"
 #include "muster/launch/dashboard/page.h"
 #include "muster/launch/dashboard/page_actions.h"
+#include "muster/launch/dashboard/step_lines.h"
 #include "muster/launch/otlp.h"
 #include "muster/launch/runs/run_record.h"
 #include "muster/launch/status.h"
@@ -236,6 +237,8 @@ HttpResponse JobServer::Implementation::answer_page(const HttpRequest& request) 
   if (request.path == "/runs")
     return json_response(logs_ ? EarlierRuns(logs_->folder()).list() : nlohmann::json::array());
   if (request.path == "/run") return answer_run(request);
+  if (request.path == "/timeline")
+    return json_response(logs_ ? step_across_ranks(logs_->folder()) : nlohmann::json(nullptr));
   if (request.path == "/network.svg") return answer_network();
   return refusal(404, "there is no such page: begin at /");
 }

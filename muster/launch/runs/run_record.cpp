@@ -13,6 +13,7 @@
 #include "muster/launch/dashboard/job_json.h"
 #include "muster/launch/dashboard/network_picture.h"
 #include "muster/launch/dashboard/page_actions.h"
+#include "muster/launch/dashboard/step_lines.h"
 #include "muster/launch/runs/repository.h"
 #include "muster/launch/runs/run_description.h"
 #include "muster/launch/runs/run_files.h"
@@ -45,6 +46,13 @@ void remove_flights(const std::string& folder) {
       std::filesystem::remove(entry.path(), ignored);
 }
 
+void remove_lines(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.path().filename().string().starts_with("worker_") && entry.path().extension() == ".json")
+      std::filesystem::remove(entry.path(), ignored);
+}
+
 // As it can be given to --job again: without the folder, which is this one, and without secrets.
 std::string job_to_repeat(JobSettings job) {
   std::error_code ignored;
@@ -74,6 +82,7 @@ Result<std::unique_ptr<RunRecord>> RunRecord::begin(const JobSettings& job, cons
        {repository_name, changes_name, page_requests_name, training_name, picture_name, picture_text_name})
     std::filesystem::remove(folder + name, ignored);
   remove_flights(folder + telemetry::flight_folder);
+  remove_lines(folder + timeline_folder);
   MUSTER_TRY_VOID(begin_file(folder + description_name, text_of(description)));
   MUSTER_TRY_VOID(begin_file(folder + job_file_name, job_to_repeat(job)));
   MUSTER_TRY_VOID(begin_file(folder + history_name, ""));

@@ -209,6 +209,7 @@ function draw() {
   drawRanks(new Set(awaited), new Set(state.slow.map((slow) => slow.rank)));
   drawSteps();
   drawNetwork();
+  if (page.hasLogs) lookForTimeline();
 }
 
 // ---- Ranks ------------------------------------------------------------------------------------------------
