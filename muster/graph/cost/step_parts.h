@@ -14,7 +14,7 @@ namespace muster::graph {
 enum class StepPart : std::uint8_t { forward, backward, update };
 
 // By step of the plan that a RunObserver is being told of. Empty: the plan has no loss, as that of a function
-// of the script's or of a worker that has only other layers; or the op runs by itself.
+// of the script's or of a worker of a placed network; or the op runs by itself.
 std::vector<StepPart> parts_of_plan(const RunObserver::Step& step);
 
 }  // namespace muster::graph
