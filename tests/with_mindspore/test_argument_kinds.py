@@ -17,7 +17,12 @@ def parameters():
         ("axis is a whole number or None or a tuple, not 'a'", lambda: ops.Softmax(axis="a")),
         ("axis is", lambda: ops.Softmax("a")),
         ("kernel_size is a whole number or a tuple, not 3.0", lambda: ops.Conv2D(2, 3.0)),
-        ("a primitive's name is a string, not 3", lambda: ops.Transpose(3)),
+        ("a primitive's name is a string, not 3", lambda: ops.Primitive(3)),
+        ("Transpose has no settings, not 3: give its inputs", lambda: ops.Transpose(3)),
+        ("Transpose has no settings, not 'a'", lambda: ops.Transpose("a")),
+        ("Tile has no settings, not None", lambda: ops.Tile(None)),
+        ("BiasAdd: data_format is a string, not 3", lambda: ops.BiasAdd(3)),
+        ("Reshape has no settings, not name='a'", lambda: ops.Reshape(name="a")),
         ("has_bias is True or False, not 1", lambda: nn.Dense(2, 2, has_bias=1)),
         ("kernel_size is a whole number, not True", lambda: nn.Conv1d(1, 2, True)),
         ("lambd is a float, not 1", lambda: nn.ASGD(parameters(), lambd=1)),
@@ -67,3 +72,32 @@ def test_cells_set_before_their_cell_is_made_are_an_attribute_error():
 
     with pytest.raises(AttributeError, match=r"must call super\(\).__init__\(\) before"):
         Early()
+
+
+def test_a_primitive_without_settings_is_made_and_subclassed_as_before():
+    class Turned(ops.Transpose):
+        def __init__(self, order):
+            super().__init__()
+            self.order = order
+
+    assert ops.Transpose()(Tensor([[1.0, 1.0]]), (1, 0)).shape == (2, 1)
+    assert ops.Transpose().name == "Transpose" and Turned((1, 0)).order == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("data_format", "shape", "expected"),
+    [
+        ("NCHW", (1, 2, 1, 2), [2, 2, 4, 4]),
+        ("NCDHW", (1, 2, 1, 1, 2), [2, 2, 4, 4]),
+        ("NHWC", (1, 2, 1, 2), [2, 4, 2, 4]),
+    ],
+)
+def test_bias_add_takes_its_layout(data_format, shape, expected):
+    ones = ops.ones(shape, ms.float32)
+    for add in (ops.BiasAdd(data_format), ops.BiasAdd(data_format=data_format)):
+        assert add(ones, Tensor([1.0, 3.0])).asnumpy().ravel().tolist() == expected
+
+
+def test_bias_add_refuses_another_layout():
+    with pytest.raises(ValueError, match="BiasAdd: data_format is 'NCHW', 'NCDHW' or 'NHWC', not 'a'"):
+        ops.BiasAdd("a")

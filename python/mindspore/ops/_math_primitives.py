@@ -8,7 +8,6 @@ from muster import ops
 
 Mod = without_settings("Mod", _math.fmod)
 RealDiv = without_settings("RealDiv", _math.real_div)
-BiasAdd = without_settings("BiasAdd", _math.bias_add)
 AddN = without_settings("AddN", _math.addn)
 LogicalXor = without_settings("LogicalXor", _math.logical_xor)
 SquaredDifference = without_settings("SquaredDifference", _math.squared_difference)
@@ -23,6 +22,23 @@ PReLU = without_settings("PReLU", _math.prelu)
 LogSigmoid = without_settings("LogSigmoid", _math.logsigmoid)
 Mish = without_settings("Mish", _math.mish)
 ScalarToTensor = without_settings("ScalarToTensor", _array.scalar_to_tensor)
+
+
+class BiasAdd(Primitive):
+    """input_x with bias (C,) added to each channel: axis 1, or the last with data_format "NHWC"."""
+
+    def __init__(self, data_format="NCHW"):
+        super().__init__()
+        if data_format is not None and not isinstance(data_format, str):
+            raise TypeError(f"BiasAdd: data_format is a string, not {data_format!r}")
+        if data_format not in ("NCHW", "NCDHW", "NHWC", None):
+            raise ValueError(f"BiasAdd: data_format is 'NCHW', 'NCDHW' or 'NHWC', not {data_format!r}")
+        self.data_format = data_format
+
+    def compute(self, input_x, bias):
+        if self.data_format == "NHWC":
+            return ops.add(input_x, bias)
+        return _math.bias_add(input_x, bias)
 
 
 class GeLU(Primitive):

@@ -99,10 +99,18 @@ class Primitive:
 def without_settings(name: str, function) -> type[Primitive]:
     """The class of an op that is just a function."""
 
+    def __init__(self, *args, **kwargs):  # noqa: N807 - it becomes the class's own
+        if args or kwargs:
+            given = ", ".join([*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())])
+            raise TypeError(
+                f"{name} has no settings, not {given}: give its inputs where it is called, {name}()(...)"
+            )
+        Primitive.__init__(self)
+
     def compute(self, *inputs):
         return function(*inputs)
 
-    return type(name, (Primitive,), {"compute": compute, "__doc__": function.__doc__})
+    return type(name, (Primitive,), {"__init__": __init__, "compute": compute, "__doc__": function.__doc__})
 
 
 def of_row(name: str, settings: dict, function) -> type[Primitive]:
