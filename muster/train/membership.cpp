@@ -1,13 +1,13 @@
 #include "muster/train/membership.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
 
+#include "muster/net/net.h"
 #include "muster/train/front_end.h"
 #include "muster/train/process.h"
 #include "muster/train/step_lines.h"
@@ -20,7 +20,7 @@ constexpr auto patience_for_verdict = std::chrono::seconds(1);
 }  // namespace
 
 Membership::Membership(WorkerGroups& groups, cluster::Node& node, bool strict)
-    : groups_(groups), node_(node), strict_(strict), pid_(getpid()) {}
+    : groups_(groups), node_(node), strict_(strict), fork_count_(net::fork_count()) {}
 
 std::uint32_t Membership::workers_here(std::uint32_t count) const {
   const std::vector<cluster::Member>& workers = roster().workers;
@@ -30,7 +30,7 @@ std::uint32_t Membership::workers_here(std::uint32_t count) const {
       }));
 }
 
-bool Membership::in_forked_child() const { return getpid() != pid_; }
+bool Membership::in_forked_child() const { return net::fork_count() != fork_count_; }
 
 void Membership::report_step(std::uint64_t step) {
   node_.report_step(step);

@@ -69,7 +69,7 @@ class Membership {
   WorkerGroups& groups_;
   cluster::Node& node_;
   const bool strict_;
-  const std::int32_t pid_;
+  const std::uint32_t fork_count_;
   std::atomic<std::uint64_t> highest_step_{0};
   std::string reason_;
   std::atomic<bool> was_interrupted_{false};

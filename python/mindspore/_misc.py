@@ -2,7 +2,7 @@
 
 import muster
 from mindspore import _device
-from muster import _core, _numpy_seed
+from muster import _core, _random_seeds
 
 _state = {"seed": None}
 
@@ -14,10 +14,8 @@ def set_seed(seed) -> None:
         raise TypeError(f"set_seed(): seed is a whole number, not {type(seed).__name__}")
     if seed < 0:
         raise ValueError(f"set_seed(): seed is not negative, as {seed} is")
-    import random
-
-    _numpy_seed.seed(seed % 2**32)
-    random.seed(seed)
+    _random_seeds.seed("numpy.random", seed % 2**32)
+    _random_seeds.seed("random", seed)
     muster.set_seed(seed)
     _core._forget_namesakes()
     _state["seed"] = seed

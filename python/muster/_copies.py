@@ -5,14 +5,13 @@ children, parameters and modes of the original. Who shares a parameter or a chil
 goes along a subclass may change in __getstate__ and __setstate__, as everywhere in Python.
 """
 
-import copy
-import weakref
+from _weakref import ref  # without what else `weakref` imports
 
 from muster import _core
 
 _ARGUMENTS = "_made_with"  # of the library's __init__, which puts them into __dict__
 # By the address of a parameter that a cell of the library has made: (that cell, the name of the attribute).
-_owners: dict[int, tuple[weakref.ref, str]] = {}
+_owners: dict[int, tuple[ref, str]] = {}
 
 
 def _own_parameters(cell):
@@ -32,7 +31,7 @@ def _note_owners(tree) -> None:
             for address in addresses:
                 _owners.pop(address, None)
 
-        owner = weakref.ref(cell, forget)
+        owner = ref(cell, forget)
         _owners.update((address, (owner, name)) for address, name in names.items())
 
 
@@ -158,6 +157,8 @@ def _reduce_parameter(self):
 def _deepcopy_parameter(self, memo):
     """A parameter again; that of Tensor would give a Tensor."""
     make, arguments = self.__reduce__()
+    import copy
+
     return make(*copy.deepcopy(arguments, memo))
 
 

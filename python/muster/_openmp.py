@@ -9,8 +9,8 @@ Ctrl-C waits until the module is there: an exception in the middle of its load w
 that is interrupted as it starts would go on.
 """
 
+import _signal  # all of `signal` but its enumerations, which cost a millisecond of every start
 import os
-import signal
 
 # Workers that share a host share its cores: their threads sleep at once. Alone, less than a millisecond of
 # spinning costs nothing and saves waking a thread for each of the short loops of a small net.
@@ -24,13 +24,13 @@ def _load() -> None:
     name, value = _SHARED if shares_host else _ALONE
     if not user_chose:
         os.environ[name] = value
-    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    unblocked = _signal.pthread_sigmask(_signal.SIG_BLOCK, {_signal.SIGINT})
     try:
         import muster._core  # noqa: F401 - for libgomp, which it loads
     finally:
         if not user_chose:
             del os.environ[name]
-        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, unblocked)
 
 
 _load()

@@ -1,10 +1,15 @@
 """Event files of TensorBoard by hand: what a script wants to show beside the callback's numbers."""
 
-import numbers
 import os
 from collections.abc import Mapping
 
 from muster import _core
+
+
+def _is_real(value):
+    import numbers  # here, for a quick start
+
+    return isinstance(value, numbers.Real)
 
 
 def _array(values, what, tag):
@@ -81,7 +86,7 @@ class SummaryWriter:
 
     def add_scalar(self, tag: str, scalar_value: object, global_step: int = 0) -> None:
         """One number, or a tensor of one element."""
-        if not isinstance(scalar_value, numbers.Real):
+        if not _is_real(scalar_value):
             scalar_value = _array(scalar_value, "scalar", tag).reshape(())[()]
         self._open().add_scalar(tag, float(scalar_value), global_step)
         self._added()
@@ -130,7 +135,7 @@ class SummaryWriter:
         for name, value in hparam_dict.items():
             if isinstance(value, bool | str):
                 settings[name] = value
-            elif isinstance(value, numbers.Real):
+            elif _is_real(value):
                 settings[name] = float(value)
             else:
                 raise TypeError(

@@ -11,18 +11,24 @@
 namespace muster::kernels {
 namespace {
 
-// Writes softmax(row) and gives log(sum(exp(row))).
-double softmax(const double* row, double* probabilities, std::int64_t classes) {
-  const double greatest = *std::max_element(row, row + classes);
-  double sum = 0;
-  for (std::int64_t c = 0; c < classes; ++c) sum += probabilities[c] = std::exp(row[c] - greatest);
-  const double inverse = 1 / sum;
-  for (std::int64_t c = 0; c < classes; ++c) probabilities[c] *= inverse;
-  return greatest + std::log(sum);
+constexpr std::int64_t samples_at_once = 64;
+
+// Writes softmax(row) and log(sum(exp(row))) of each row.
+void softmax(const VectorLines& rows, const double* x, double* probabilities, double* log_sums) {
+  for (std::int64_t i = 0; i < rows.rows; ++i, x += rows.columns, probabilities += rows.columns) {
+    const double greatest = *std::max_element(x, x + rows.columns);
+    double sum = 0;
+    for (std::int64_t c = 0; c < rows.columns; ++c) sum += probabilities[c] = std::exp(x[c] - greatest);
+    const double inverse = 1 / sum;
+    for (std::int64_t c = 0; c < rows.columns; ++c) probabilities[c] *= inverse;
+    log_sums[i] = greatest + std::log(sum);
+  }
 }
-float softmax(const float* row, float* probabilities, std::int64_t classes) {
-  const PowerSum found = vector_math().front().softmax(false, row, probabilities, classes);
-  return static_cast<float>(static_cast<double>(found.greatest) + std::log(found.sum));
+void softmax(const VectorLines& rows, const float* x, float* probabilities, float* log_sums) {
+  PowerSum sums[samples_at_once];
+  vector_math().front().softmax(false, rows, x, probabilities, sums);
+  for (std::int64_t i = 0; i < rows.rows; ++i)
+    log_sums[i] = static_cast<float>(static_cast<double>(sums[i].greatest) + std::log(sums[i].sum));
 }
 
 // So many samples that a second thread pays.
@@ -108,12 +114,16 @@ std::optional<std::int64_t> cross_entropy(const CrossEntropySize& size,
   std::vector<T> kept(size.reduce == Reduce::none ? 0 : static_cast<std::size_t>(size.samples));
   T* const losses = size.reduce == Reduce::none ? arguments.loss : kept.data();
   parallel_for(size.samples, grain(size), arguments.threads, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const T* row = arguments.logits + i * size.classes;
-      const std::int64_t label = arguments.labels[i];
-      const T log_sum = softmax(row, arguments.probabilities + i * size.classes, size.classes);
-      const bool ignored = label == size.ignore_index;
-      losses[i] = ignored ? T{0} : sample_loss(size, row, arguments.weight, label, log_sum);
+    for (std::int64_t first = begin; first < end; first += samples_at_once) {
+      const std::int64_t behind = std::min(first + samples_at_once, end), at = first * size.classes;
+      T log_sums[samples_at_once];
+      softmax({behind - first, size.classes}, arguments.logits + at, arguments.probabilities + at, log_sums);
+      for (std::int64_t i = first; i < behind; ++i) {
+        const std::int64_t label = arguments.labels[i];
+        losses[i] = label == size.ignore_index ? T{0}
+                                               : sample_loss(size, arguments.logits + i * size.classes,
+                                                             arguments.weight, label, log_sums[i - first]);
+      }
     }
   });
   if (size.reduce == Reduce::none) return std::nullopt;

@@ -88,28 +88,28 @@ void vector_nonlinearity_grad(const VectorMath& math, const Nonlinearity& what, 
 
 namespace {
 
-// body(offset of a line's first element) for each line.
+// body(first line, the one behind the last) for parts of all lines.
 template <class Body>
-void for_each_line(const VectorLines& lines, int threads, const Body& body) {
+void for_lines(const VectorLines& lines, int threads, const Body& body) {
   if (lines.columns == 0) return;
-  const std::int64_t grain = std::max<std::int64_t>(1, elements_per_thread / lines.columns);
-  parallel_for(lines.rows, grain, threads, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) body(row * lines.columns);
-  });
+  parallel_for(lines.rows, std::max<std::int64_t>(1, elements_per_thread / lines.columns), threads, body);
 }
 
 }  // namespace
 
 void vector_softmax(const VectorMath& math, bool logarithm, const VectorLines& lines, const float* x,
                     float* y, int threads) {
-  for_each_line(lines, threads,
-                [&](std::int64_t at) { math.softmax(logarithm, x + at, y + at, lines.columns); });
+  for_lines(lines, threads, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t at = begin * lines.columns;
+    math.softmax(logarithm, {end - begin, lines.columns}, x + at, y + at, nullptr);
+  });
 }
 
 void vector_softmax_grad(const VectorMath& math, bool logarithm, const VectorLines& lines, const float* dy,
                          const float* y, float* dx, int threads) {
-  for_each_line(lines, threads, [&](std::int64_t at) {
-    math.softmax_grad(logarithm, dy + at, y + at, dx + at, lines.columns);
+  for_lines(lines, threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin * lines.columns; at < end * lines.columns; at += lines.columns)
+      math.softmax_grad(logarithm, dy + at, y + at, dx + at, lines.columns);
   });
 }
 

@@ -25,6 +25,12 @@ struct PowerSum {
   double sum = 0;
 };
 
+// `rows` lines of `columns` neighbours each.
+struct VectorLines {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
 // One instruction set's. Outputs may be inputs; all work on the calling thread.
 struct VectorMath {
   Isa isa = Isa::none;
@@ -34,8 +40,8 @@ struct VectorMath {
   // `value` is what derivative_of_output says.
   void (*nonlinearity_grad)(const Nonlinearity& what, const float* dy, const float* value, float* dx,
                             std::int64_t count);
-  // One line of neighbours, or with `logarithm` its logarithm; sums run in double.
-  PowerSum (*softmax)(bool logarithm, const float* x, float* y, std::int64_t count);
+  // Of each line, or with `logarithm` its logarithm; sums run in double. `sums`: null, or one for each line.
+  void (*softmax)(bool logarithm, const VectorLines& lines, const float* x, float* y, PowerSum* sums);
   void (*softmax_grad)(bool logarithm, const float* dy, const float* y, float* dx, std::int64_t count);
 };
 
@@ -54,11 +60,6 @@ void vector_nonlinearity(const VectorMath& math, const Nonlinearity& what, const
                          std::int64_t count, int threads);
 void vector_nonlinearity_grad(const VectorMath& math, const Nonlinearity& what, const float* dy,
                               const float* value, float* dx, std::int64_t count, int threads);
-// `rows` lines of `columns` neighbours each.
-struct VectorLines {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-};
 void vector_softmax(const VectorMath& math, bool logarithm, const VectorLines& lines, const float* x,
                     float* y, int threads);
 void vector_softmax_grad(const VectorMath& math, bool logarithm, const VectorLines& lines, const float* dy,

@@ -1,7 +1,6 @@
 """Loops over datasets: each pass goes on where it was left, and a new one begins behind its end."""
 
 import functools
-import traceback
 
 from mindspore.dataset import _checks
 from muster import _core
@@ -87,6 +86,8 @@ def of_user(error):
     kind = _also_runtime_error(type(error))
     if kind is None:
         return error
+    import traceback  # a script without errors starts sooner without it
+
     text = "".join(traceback.format_exception(error))
     head = "Exception thrown from user defined Python function in dataset (map operation: [PyFunc] failed)\n"
     made = _of_both(type(error), (head + text,))
@@ -109,16 +110,6 @@ class Iterator:
 
     def __iter__(self):
         return self
-
-    def __next__(self):
-        if self._pass is None:
-            self._begin()
-        try:
-            row = next(self._pass)
-        except StopIteration:
-            self._pass = None
-            raise
-        return self._item(row)
 
     def _begin(self):
         if self._closed:
@@ -143,14 +134,25 @@ class Iterator:
 class TupleIterator(Iterator):
     """Rows as lists."""
 
-    _item = staticmethod(list)
+    def __next__(self):  # each step of a training calls it
+        if self._pass is None:
+            self._begin()
+        for row in self._pass:
+            return list(row)
+        self._pass = None
+        raise StopIteration
 
 
 class DictIterator(Iterator):
     """Rows as dicts by column name."""
 
-    def _item(self, row):
-        return dict(zip(self._dataset._columns, row, strict=True))
+    def __next__(self):
+        if self._pass is None:
+            self._begin()
+        for row in self._pass:
+            return dict(zip(self._dataset._columns, row, strict=True))
+        self._pass = None
+        raise StopIteration
 
 
 __all__ = ["Iterator"]

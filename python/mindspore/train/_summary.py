@@ -1,7 +1,6 @@
 """Summaries, written as TensorBoard's event files: MindSpore's own viewer has ended."""
 
 import os
-import re
 import time
 
 from muster._summary_writer import SummaryWriter
@@ -303,6 +302,8 @@ class SummaryCollector(muster.train.Callback):
         self._done = max(self._done, given.cur_step_num)
 
     def _add_histograms(self, record, parameters):
+        import re
+
         pattern = self._wanted["histogram_regular"]
         found = parameters[:5] if pattern is None else [p for p in parameters if re.match(pattern, p.name)]
         for parameter in found:

@@ -12,7 +12,7 @@ import signal
 import sys
 import traceback
 
-from muster import _numpy_seed
+from muster import _random_seeds
 
 # A worker that gets it writes to stderr where its functions are; where that is not set up, it does nothing.
 STACK_SIGNAL = signal.SIGURG
@@ -52,7 +52,7 @@ def end() -> None:
 def seed(number: int) -> None:
     """Sets the global generators of `random`, of numpy, and of torch where it is imported."""
     random.seed(number)
-    _numpy_seed.seed(number & 0xFFFFFFFF)
+    _random_seeds.seed("numpy.random", number & 0xFFFFFFFF)
     if torch := sys.modules.get("torch"):
         torch.default_generator.manual_seed(number & 0x7FFFFFFFFFFFFFFF)
 

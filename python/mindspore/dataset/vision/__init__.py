@@ -17,11 +17,12 @@ _HOLDERS = {
     "_enums": """
         AutoAugmentPolicy Border ConvertMode ImageBatchFormat ImageReadMode Inter SliceMode""",
     "_files": """
-        Decode HWC2CHW Normalize Rescale ToNumpy ToPIL ToType encode_jpeg encode_png
+        Decode ToNumpy ToPIL ToType encode_jpeg encode_png
         get_image_num_channels get_image_size read_file read_image write_file write_jpeg write_png""",
     "_geometry": """
         Affine CenterCrop Crop CutOut Erase FiveCrop GaussianBlur HorizontalFlip Pad PadToSize
         Perspective Resize ResizedCrop Rotate SlicePatches TenCrop VerticalFlip""",
+    "_scaling": "HWC2CHW Normalize Rescale",
     "_to_tensor": "ToTensor",
     "_random_ops": """
         RandomAdjustSharpness RandomAffine RandomAutoContrast RandomColor

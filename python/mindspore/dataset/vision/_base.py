@@ -4,6 +4,7 @@ import sys
 
 from mindspore._lazy import numpy
 from mindspore.dataset import _checks
+from mindspore.dataset._checks import PipelineError
 
 
 def is_picture(value) -> bool:
@@ -112,3 +113,23 @@ def gray_of(image):
     if image.dtype == numpy.uint8:
         return ((wide @ numpy.array([9798, 19235, 3735]) + (1 << 14)) >> 15).astype(numpy.uint8)
     return (image[..., :3] @ numpy.array([0.299, 0.587, 0.114])).astype(image.dtype)
+
+
+class LibraryOperation(ImageOperation):
+    """An operation of the library, with Pillow's for pictures; see subclasses."""
+
+    def __call__(self, *images):
+        made = [
+            self._picture(image) if is_picture(image) else self._in_library(self._checked(image))
+            for image in images
+        ]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def _checked(self, image):
+        return image_array(image, type(self).__name__)
+
+    def _in_library(self, image):
+        try:
+            return super(ImageOperation, self).__call__(image)
+        except ValueError as error:
+            raise PipelineError(str(error)) from None

@@ -8,6 +8,7 @@ from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.vision import _warp
 from mindspore.dataset.vision._base import (
     ImageOperation,
+    LibraryOperation,
     fill_of,
     image_array,
     is_picture,
@@ -71,27 +72,7 @@ def _resized(image, size, interpolation):
     return ours.Resize(size, native_inter(interpolation))(numpy.ascontiguousarray(image))
 
 
-class _Library(ImageOperation):
-    """An operation of the library, with Pillow's for pictures; see subclasses."""
-
-    def __call__(self, *images):
-        made = [
-            self._picture(image) if is_picture(image) else self._in_library(self._checked(image))
-            for image in images
-        ]
-        return made[0] if len(made) == 1 else tuple(made)
-
-    def _checked(self, image):
-        return image_array(image, type(self).__name__)
-
-    def _in_library(self, image):
-        try:
-            return super(ImageOperation, self).__call__(image)
-        except ValueError as error:
-            raise PipelineError(str(error)) from None
-
-
-class Resize(_Library, ours.Resize):
+class Resize(LibraryOperation, ours.Resize):
     """An image at another size; `size` is (height, width), or a number for the shorter side."""
 
     def __init__(self, size, interpolation=Inter.LINEAR):
@@ -124,7 +105,7 @@ class Resize(_Library, ours.Resize):
         return image.resize(self._to(height, width)[::-1], _warp.picture_mode(self._inter))
 
 
-class CenterCrop(_Library, ours.CenterCrop):
+class CenterCrop(LibraryOperation, ours.CenterCrop):
     """The middle of the image; black around it where the image is smaller."""
 
     def __init__(self, size):
@@ -168,7 +149,7 @@ def bordered(image, padding, fill, mode):
     return made
 
 
-class Pad(_Library, ours.Pad):
+class Pad(LibraryOperation, ours.Pad):
     """A border around the image."""
 
     def __init__(self, padding, fill_value=0, padding_mode=Border.CONSTANT):

@@ -9,6 +9,7 @@ from mindspore.dataset import _checks, _random
 from mindspore.dataset.vision import _color, _geometry, _warp
 from mindspore.dataset.vision._base import (
     ImageOperation,
+    LibraryOperation,
     fill_of,
     is_picture,
     only_bytes,
@@ -17,7 +18,7 @@ from mindspore.dataset.vision._base import (
     size_of,
 )
 from mindspore.dataset.vision._enums import Border, Inter, border, inter, native_border, native_inter
-from mindspore.dataset.vision._geometry import _Library, padding_of
+from mindspore.dataset.vision._geometry import padding_of
 
 
 def _uniform(low, high):
@@ -226,7 +227,7 @@ class RandomLighting(ImageOperation):
 # ---- Places ------------------------------------------------------------------------------------------------
 
 
-class _MaybeFlip(_Library):
+class _MaybeFlip(LibraryOperation):
     def __init__(self, prob=0.5):
         self._prob = _checks.probability("prob", prob)
         super().__init__(prob)
@@ -249,7 +250,7 @@ class RandomVerticalFlip(_MaybeFlip, ours.RandomVerticalFlip):
     _flip = "flip"
 
 
-class RandomCrop(_Library, ours.RandomCrop):
+class RandomCrop(LibraryOperation, ours.RandomCrop):
     """A part of `size` from a random place."""
 
     def __init__(self, size, padding=None, pad_if_needed=False, fill_value=0, padding_mode=Border.CONSTANT):
@@ -293,7 +294,7 @@ def _scale_and_ratio(scale, ratio, max_attempts):
     _checks.whole("max_attempts", max_attempts, 1)
 
 
-class RandomResizedCrop(_Library, ours.RandomResizedCrop):
+class RandomResizedCrop(LibraryOperation, ours.RandomResizedCrop):
     """A part of random area and shape, resized."""
 
     def __init__(

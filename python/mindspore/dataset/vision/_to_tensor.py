@@ -4,11 +4,10 @@ import muster.dataset.vision as ours
 
 from mindspore._lazy import numpy
 from mindspore.dataset import _types
-from mindspore.dataset.vision._base import is_picture
-from mindspore.dataset.vision._geometry import _Library
+from mindspore.dataset.vision._base import LibraryOperation, is_picture
 
 
-class ToTensor(_Library, ours.ToTensor):
+class ToTensor(LibraryOperation, ours.ToTensor):
     """Values of 0 to 1, channels first."""
 
     def __init__(self, output_type=numpy.float32):

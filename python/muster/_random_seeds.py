@@ -1,6 +1,6 @@
-"""The seed of numpy.random, also where numpy is not imported yet.
+"""The seeds of numpy.random and random, also where they are not imported yet.
 
-Its import takes longer than that of muster, and many scripts need none.
+Their imports take longer than that of muster, and many scripts need none.
 """
 
 import sys
@@ -8,7 +8,7 @@ from importlib.machinery import PathFinder
 
 
 class _SeededLoader:
-    """Loads numpy.random as its own loader does, and seeds it."""
+    """Loads a module as its own loader does, and seeds it."""
 
     def __init__(self, loader, number: int):
         self._loader = loader
@@ -25,25 +25,28 @@ class _SeededLoader:
         module.seed(self._number)
 
 
-class _Finder:
-    number = 0
+_numbers: dict[str, int] = {}  # by module, of those that are not imported yet
 
+
+class _Finder:
     @staticmethod
     def find_spec(name: str, path=None, target=None):
-        if name != "numpy.random":
+        if name not in _numbers:
             return None
-        sys.meta_path.remove(_Finder)
+        number = _numbers.pop(name)
+        if not _numbers:
+            sys.meta_path.remove(_Finder)
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _SeededLoader(spec.loader, _Finder.number)
+            spec.loader = _SeededLoader(spec.loader, number)
         return spec
 
 
-def seed(number: int) -> None:
-    """numpy.random.seed(number), now or when numpy is imported."""
-    if "numpy.random" in sys.modules:
-        sys.modules["numpy.random"].seed(number)
+def seed(module: str, number: int) -> None:
+    """The module's seed(number), now or when it is imported: 'random' or 'numpy.random'."""
+    if module in sys.modules:
+        sys.modules[module].seed(number)
         return
-    _Finder.number = number
+    _numbers[module] = number
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
