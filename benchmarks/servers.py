@@ -29,6 +29,10 @@ ROWS, WIDTH, BATCH = 10_000_000, 16, 100_000
 PATIENCE_SECONDS = 600
 
 
+class FailedError(Exception):
+    """A command that did not end well."""
+
+
 def run(command: list[str], **variables: str) -> str:
     done = subprocess.run(
         command,
@@ -39,7 +43,7 @@ def run(command: list[str], **variables: str) -> str:
         check=False,
     )
     if done.returncode != 0:
-        sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        raise FailedError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
@@ -54,7 +58,11 @@ def peer(variable: str, script: str, *arguments: str) -> dict[str, float]:
     if not python:
         print(f"{variable} is not set: no figures of its framework")
         return {}
-    text = run([python, str(PEERS / script), *arguments])
+    try:
+        text = run([python, str(PEERS / script), *arguments], MASTER_PORT=str(free_port()))
+    except (FailedError, subprocess.TimeoutExpired) as error:
+        print(f"no figures of a peer: {error}")
+        return {}
     medians = json.loads(text.splitlines()[-1])
     return {name: BATCH / seconds / 1e6 for name, seconds in medians.items()}
 
@@ -136,8 +144,15 @@ def main() -> None:
     for part in options.parts.split(","):
         if part not in MEASURES:
             parser.error(f"--parts: there is no '{part}' among {', '.join(MEASURES)}")
+    has_failed = False
     for part in options.parts.split(","):
-        MEASURES[part](options.rounds)
+        try:
+            MEASURES[part](options.rounds)
+        except (FailedError, subprocess.TimeoutExpired) as error:
+            print(f"{part}: {error}")
+            has_failed = True
+    if has_failed:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

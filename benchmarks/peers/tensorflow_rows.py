@@ -46,9 +46,12 @@ def measure():
     def pull(ids):
         return tf.reduce_sum(tf.gather(table, ids))  # what a worker does with them stays there
 
+    def update(ids, gradients):
+        optimizer.apply_gradients([(tf.IndexedSlices(gradients, ids, (ROWS, WIDTH)), table)])
+
     @tf.function
     def push(ids, gradients):
-        optimizer.apply_gradients([(tf.IndexedSlices(gradients, ids, (ROWS, WIDTH)), table)])
+        strategy.run(update, args=(ids, gradients))
 
     def run(step, *arguments):
         begin = time.perf_counter()
