@@ -91,9 +91,7 @@ bool knows_package(const std::string& python, std::string package) {
   char* const words[] = {program.data(), flag.data(), text.data(), package.data(), nullptr};
   pid_t pid = -1;
   if (::posix_spawnp(&pid, python.c_str(), nullptr, nullptr, words, environ) != 0) return true;
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = wait_for(pid);
   return !WIFEXITED(status) || WEXITSTATUS(status) != 1;
 }
 
@@ -166,6 +164,13 @@ Result<launch::PartialSettings> read_job_file(const std::string& name, const std
 int refuse(std::string_view command, const std::string& message, int exit_code) {
   fmt::print(stderr, "muster {}: {}\n", command, message);
   return exit_code;
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
 }
 
 int become(std::string_view command, std::vector<std::string> words, int exit_code) {

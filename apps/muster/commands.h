@@ -46,10 +46,12 @@ inline constexpr int exit_code_no_program = 127;
 
 // Prints "muster run: message" as an error and gives the exit code back. The command: "run", "certs new".
 int refuse(std::string_view command, const std::string& message, int exit_code = exit_code_usage);
+// The wait status of a child that has ended.
+int wait_for(pid_t child);
 // This process becomes another program; only an error returns, told as refuse() does.
 int become(std::string_view command, std::vector<std::string> words, int exit_code = exit_code_usage);
-// Runs a script whose use of Muster is to be shown, and ends as it does: with its exit code, or by its signal.
-// Refused where it ends well and has never used Muster: the library writes a byte to MUSTER_USE_FILE.
+// Runs a script whose use of Muster is to be shown, and ends as it does: with its exit code, or by its
+// signal. Refused where it ends well and has never used Muster: the library adds a byte to MUSTER_USE_FILE.
 int run_watched(std::string_view command, std::vector<std::string> words);
 // Where a script that `command` starts finds how long calls between so many workers of this machine take;
 // `anew`: whatever is known. What cannot be measured is told.

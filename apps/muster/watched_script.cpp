@@ -11,6 +11,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
 
 #include "commands.h"
 #include "muster/net/net.h"
@@ -40,12 +45,29 @@ sigset_t forwarded_set() {
   return set;
 }
 
-int wait_for_script() {
-  int status = 0;
-  while (::waitpid(script, &status, 0) < 0 && errno == EINTR) {
+// An empty file, to which the library adds a byte where the script uses it; gone with this object. Not a
+// pipe: the script may run in another PID namespace, and programs before it may close what they inherit.
+class UseFile {
+ public:
+  UseFile() {
+    std::error_code error;
+    path_ = (std::filesystem::temp_directory_path(error) / "muster-use-XXXXXX").string();
+    if (!error) file_.reset(::mkostemp(path_.data(), O_CLOEXEC));
   }
-  return status;
-}
+  ~UseFile() {
+    if (file_) ::unlink(path_.c_str());
+  }
+  UseFile(const UseFile&) = delete;
+  UseFile& operator=(const UseFile&) = delete;
+
+  bool is_made() const { return static_cast<bool>(file_); }
+  const std::string& path() const { return path_; }
+  bool has_use() const { return ::lseek(file_.get(), 0, SEEK_END) > 0; }
+
+ private:
+  std::string path_;
+  net::Descriptor file_;
+};
 
 // Ends as the script did, for shells and launchers that look at it.
 int end_like(int status) {
@@ -60,12 +82,9 @@ int end_like(int status) {
 }  // namespace
 
 int run_watched(std::string_view command, std::vector<std::string> words) {
-  int ends[2];
-  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
-    return refuse(command, fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  const net::Descriptor uses(ends[0]), use(ends[1]);
-  // By its name: programs between this one and Python may close what they inherit.
-  ::setenv("MUSTER_USE_FILE", fmt::format("/proc/{}/fd/{}", ::getpid(), use.get()).c_str(), 1);
+  auto use = std::make_unique<UseFile>();
+  if (!use->is_made()) return become(command, std::move(words));  // no place for it: not watched
+  ::setenv("MUSTER_USE_FILE", use->path().c_str(), 1);
   const sigset_t held = forwarded_set();
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &held, &before);  // until there is a script to forward them to
@@ -80,13 +99,15 @@ int run_watched(std::string_view command, std::vector<std::string> words) {
   }
   forward_signals();
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  const int status = wait_for_script();
-  char byte = 0;
-  if (status == 0 && ::read(uses.get(), &byte, 1) != 1)
+  const int status = wait_for(script);
+  const bool has_use = use->has_use();
+  use.reset();  // before a signal that ends this process, too
+  if (status == 0 && !has_use)
     return refuse(
         command,
-        "there is nothing to show: the script came to its end and never used Muster. Does it import "
-        "muster, and not another library?",
+        fmt::format("there is nothing to show: the script came to its end and never used Muster. Does "
+                    "it import muster, and not another library?{}",
+                    command == "profile" ? " Programs in C++ are not recorded." : ""),
         1);
   return end_like(status);
 }

@@ -197,7 +197,7 @@ constexpr auto table = std::to_array<Variable>({
     {.name = "MUSTER_USE_FILE",
      .default_note = "none",
      .note = "a file",
-     .documentation = "Set by `muster explain`, `plan` and `profile`: Muster writes a byte there, so that a "
+     .documentation = "Set by `muster explain`, `plan` and `profile`: Muster adds a byte to it, so that a "
                       "script that never uses it is told of."},
     {.name = "MUSTER_EXPLAIN",
      .type = Type::choice,

@@ -35,6 +35,14 @@ ParameterPtr made(const char* name, const Shape& shape, const std::optional<Init
                                             given ? *given : otherwise);
 }
 
+void require_images(const Cell& cell, const Shape& shape, std::int64_t channels, const Shape& weight) {
+  if (shape.rank() != 4 || shape[1] != channels)
+    throw Exception(
+        Code::invalid_argument,
+        fmt::format("{}: input {} does not fit: (N, {}, H, W) is needed for the weight {}",
+                    cell.description(), muster::to_string(shape), channels, muster::to_string(weight)));
+}
+
 // What each element of an output is a sum of, for an initializer.
 double fan_in(const Shape& weight) { return static_cast<double>(weight.elements() / weight[0]); }
 
@@ -70,11 +78,7 @@ Conv2d::Conv2d(std::string class_name, std::int64_t in_channels, std::int64_t ou
 Values Conv2d::construct(std::span<const Value> inputs) {
   require_inputs(*this, inputs, 1, "one tensor");
   const Shape& shape = inputs[0].shape();
-  if (shape.rank() != 4 || shape[1] != in_channels_)
-    throw Exception(
-        Code::invalid_argument,
-        fmt::format("{}: input {} does not fit: (N, {}, H, W) is needed for the weight {}", description(),
-                    muster::to_string(shape), in_channels_, muster::to_string(weight_->shape())));
+  require_images(*this, shape, in_channels_, weight_->shape());
   std::vector<Value> given{inputs[0], weight_};
   if (bias_ != nullptr) given.emplace_back(bias_);
   return graph::apply("conv2d", given,
@@ -157,11 +161,7 @@ void Conv2dTranspose::check_output_padding() const {
 Values Conv2dTranspose::construct(std::span<const Value> inputs) {
   const Value x = only_input(*this, inputs);
   const Shape& shape = x.shape();
-  if (shape.rank() != 4 || shape[1] != in_channels_)
-    throw Exception(
-        Code::invalid_argument,
-        fmt::format("{}: input {} does not fit: (N, {}, H, W) is needed for the weight {}", description(),
-                    muster::to_string(shape), in_channels_, muster::to_string(weight_->shape())));
+  require_images(*this, shape, in_channels_, weight_->shape());
   const std::int64_t height =
       transposed_size(shape[2], window_.kernel.height, window_.stride.height, window_.dilation.height,
                       window_.pad_mode, window_.padding.top + window_.padding.bottom, output_padding_.height);

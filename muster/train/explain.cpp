@@ -1,5 +1,6 @@
 #include "muster/train/explain.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/net/net.h"
 #include "muster/train/context.h"
 #include "muster/train/front_end.h"
 #include "muster/train/plan_search.h"
@@ -138,16 +140,6 @@ ExplainMode mode_from(const Environment& environment) {
   return ExplainMode::off;
 }
 
-// `muster explain` and `muster plan` wait for it: a script that never gets here uses no Muster.
-void report_use(const Environment& environment) {
-  const auto name = environment.get("MUSTER_USE_FILE");
-  if (!name) return;
-  if (std::FILE* file = std::fopen(name->c_str(), "we")) {
-    std::fputc('1', file);
-    std::fclose(file);
-  }
-}
-
 ExplainMode begin() {
   const ExplainMode mode = mode_from(real_environment());
   if (mode == ExplainMode::off) return mode;
@@ -160,6 +152,13 @@ ExplainMode begin() {
 }
 
 }  // namespace
+
+void report_use(const Environment& environment) {
+  const auto name = environment.get("MUSTER_USE_FILE");
+  if (!name) return;
+  const net::Descriptor file(::open(name->c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (file) (void)!::write(file.get(), "1", 1);
+}
 
 ExplainMode explain_mode() {
   static const ExplainMode mode = begin();

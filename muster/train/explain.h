@@ -25,6 +25,10 @@ enum class ExplainMode { off, plan, trace, search };
 // Whether the first step is shown instead of taken.
 bool shows_steps();
 
+// Says to the command that started this script (`muster explain`, `plan`, `profile`) that it uses Muster: a
+// byte more in the file MUSTER_USE_FILE.
+void report_use(const Environment& environment);
+
 // What MUSTER_EXPLAIN of this process says. The first call begins to watch the functions.
 ExplainMode explain_mode();
 

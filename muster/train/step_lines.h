@@ -1,8 +1,6 @@
 // Private to train: time lines of single steps, in the folder of the run, for the page.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -17,6 +15,7 @@
 #include "muster/cluster/cluster.h"
 #include "muster/graph/cost/step_parts.h"
 #include "muster/graph/graph.h"
+#include "muster/net/net.h"
 #include "muster/telemetry/telemetry.h"
 
 namespace muster::train {
@@ -53,7 +52,7 @@ class StepLines final : public graph::RunObserver {
 
  private:
   // Not in a forked child, which may find the lock taken.
-  bool may_lock() const { return is_recording() && ::getpid() == pid_; }
+  bool may_lock() const { return is_recording() && net::fork_count() == fork_count_; }
   bool is_due(std::uint64_t step);
   void begin(std::uint64_t step);
   void finish();
@@ -64,7 +63,7 @@ class StepLines final : public graph::RunObserver {
   const std::string folder_;
   const std::uint32_t rank_;
   const std::string flight_path_;
-  const pid_t pid_ = ::getpid();
+  const std::uint32_t fork_count_ = net::fork_count();
   std::atomic<bool> is_recording_{false};
   std::int64_t second_ = 0;  // in which the last line began
   bool has_warned_ = false;

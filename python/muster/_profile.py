@@ -337,9 +337,7 @@ class Profiler(_core.Callback):
 
 def record_until_exit(folder):
     """What `muster profile` does to a script."""
-    if use := os.environ.pop("MUSTER_USE_FILE", None):
-        with contextlib.suppress(OSError), open(use, "wb") as file:  # sudo may stand between
-            file.write(b"1")
+    _core._report_use()
     if os.environ.get("MS_ROLE", "MS_WORKER") != "MS_WORKER":
         return  # the scheduler and servers train nothing
     import atexit

@@ -16,7 +16,9 @@ USES = "import muster\nfrom muster import nn\nnn.Dense(3, 2)(muster.Tensor([[1.0
 
 
 @pytest.fixture(name="start")
-def start_fixture(tmp_path):
+def start_fixture(tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     started = []
 
     def start(verb, text, *before):
@@ -60,6 +62,26 @@ def test_a_script_is_not_told_of_when_a_program_between_closes_what_it_inherits(
     process = start(verb, between.replace("USES", repr(USES)))
     _out, err = process.communicate(timeout=60)
     assert process.returncode == 0 and "nothing to show" not in err, err
+
+
+def test_the_file_that_tells_of_the_use_is_gone_however_the_command_ends(start, tmp_path):
+    for text in (
+        USES,
+        "pass",
+        "import sys\nsys.exit(7)",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGUSR1)",
+    ):
+        process = start("explain", text)
+        process.communicate(timeout=60)
+        assert not list((tmp_path / "temporary").iterdir())
+    assert process.returncode == -signal.SIGUSR1
+
+
+def test_a_script_runs_where_no_temporary_file_can_be_made(start, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
+    process = start("explain", "print('hello')")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "hello\n", "")
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -111,6 +111,14 @@ class Iterator:
     def __iter__(self):
         return self
 
+    def __next__(self):
+        if self._pass is None:
+            self._begin()
+        for row in self._pass:
+            return self._item(row)
+        self._pass = None
+        raise StopIteration
+
     def _begin(self):
         if self._closed:
             raise RuntimeError("the iterator was released or stopped")
@@ -134,25 +142,14 @@ class Iterator:
 class TupleIterator(Iterator):
     """Rows as lists."""
 
-    def __next__(self):  # each step of a training calls it
-        if self._pass is None:
-            self._begin()
-        for row in self._pass:
-            return list(row)
-        self._pass = None
-        raise StopIteration
+    _item = staticmethod(list)
 
 
 class DictIterator(Iterator):
     """Rows as dicts by column name."""
 
-    def __next__(self):
-        if self._pass is None:
-            self._begin()
-        for row in self._pass:
-            return dict(zip(self._dataset._columns, row, strict=True))
-        self._pass = None
-        raise StopIteration
+    def _item(self, row):
+        return dict(zip(self._dataset._columns, row, strict=True))
 
 
 __all__ = ["Iterator"]

@@ -78,6 +78,7 @@ std::string picture_of(const Explanation& self) {
 }  // namespace
 
 void bind_explanation(nb::module_& core) {
+  core.def("_report_use", [] { train::report_use(real_environment()); });
   train::explain_mode();  // begins to watch, where `muster explain` has started this process
   nb::class_<Explanation>(core, "Explanation",
                           "What one plan is made of; str() of it is what `muster explain` prints.")

@@ -14,16 +14,17 @@
 namespace muster::python {
 namespace {
 
-template <class Made>
-void init_recurrent(nb::pointer_and_handle<Made> self, std::int64_t input_size, std::int64_t hidden_size,
+template <class Made, class... More>
+void make_recurrent(nb::pointer_and_handle<Made> self, std::int64_t input_size, std::int64_t hidden_size,
                     std::int64_t num_layers, bool has_bias, bool batch_first, double dropout,
-                    bool bidirectional) {
+                    bool bidirectional, const More&... more) {
   make_cell(self, input_size, hidden_size,
             nn::RecurrentOptions{.num_layers = num_layers,
                                  .has_bias = has_bias,
                                  .batch_first = batch_first,
                                  .dropout = dropout,
-                                 .bidirectional = bidirectional});
+                                 .bidirectional = bidirectional},
+            more...);
 }
 
 void init_rnn(nb::pointer_and_handle<nn::RNN> self, std::int64_t input_size, std::int64_t hidden_size,
@@ -31,13 +32,8 @@ void init_rnn(nb::pointer_and_handle<nn::RNN> self, std::int64_t input_size, std
               const std::string& activation) {
   if (activation != "tanh" && activation != "relu")
     throw nb::value_error(fmt::format("RNN: activation is 'tanh' or 'relu', not '{}'", activation).c_str());
-  make_cell(self, input_size, hidden_size,
-            nn::RecurrentOptions{.num_layers = num_layers,
-                                 .has_bias = has_bias,
-                                 .batch_first = batch_first,
-                                 .dropout = dropout,
-                                 .bidirectional = bidirectional},
-            activation == "relu" ? nn::RecurrentActivation::relu : nn::RecurrentActivation::tanh);
+  make_recurrent(self, input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional,
+                 activation == "relu" ? nn::RecurrentActivation::relu : nn::RecurrentActivation::tanh);
 }
 
 constexpr const char* recurrent_doc =
@@ -107,12 +103,12 @@ void bind_sequences(nb::module_& core) {
       core, "LSTM",
       "Long short-term memory; its gates are in, forget, cell, out: y, h, c = lstm(x) or "
       "lstm(x, h, c). Hochreiter and Schmidhuber, Neural Computation 1997.",
-      &init_recurrent<nn::LSTM>);
+      &make_recurrent<nn::LSTM>);
   bind_recurrent<nn::GRU>(
       core, "GRU",
       "Gated recurrent unit; its gates are reset, update, new: y, h = gru(x). Cho et al., "
       "EMNLP 2014.",
-      &init_recurrent<nn::GRU>);
+      &make_recurrent<nn::GRU>);
   bind_cell_class<nn::MultiHeadAttention>(
       core, "MultiHeadAttention",
       "softmax(q k^T / sqrt(depth)) v for each of num_heads equal parts of the features, between Dense cells "

@@ -107,6 +107,16 @@ def fill_of(value, name="fill_value", channels=3):
     return tuple(given)
 
 
+def check_mean_and_std(mean, std):
+    """Whole or broken numbers of 0 to 255, as many of both."""
+    if len(mean) != len(std):
+        raise ValueError("Length of mean and std must be equal.")
+    for each in mean:
+        _checks.number("mean_value", each, 0, 255)
+    for each in std:
+        _checks.number("std_value", each, above=0, high=255)
+
+
 def gray_of(image):
     """Brightness of red, green and blue bytes, as OpenCV rounds it."""
     wide = image[..., :3].astype(numpy.int32)

@@ -3,7 +3,14 @@
 from mindspore._lazy import numpy
 from mindspore.dataset import _checks
 from mindspore.dataset._checks import PipelineError
-from mindspore.dataset.vision._base import ImageOperation, gray_of, only_bytes, pil, rounded
+from mindspore.dataset.vision._base import (
+    ImageOperation,
+    check_mean_and_std,
+    gray_of,
+    only_bytes,
+    pil,
+    rounded,
+)
 from mindspore.dataset.vision._enums import ConvertMode
 
 
@@ -411,12 +418,7 @@ class NormalizePad(ImageOperation):
     """(value - mean) / std, and a channel of zeros more."""
 
     def __init__(self, mean, std, dtype="float32", is_hwc=True):
-        if len(mean) != len(std):
-            raise ValueError("Length of mean and std must be equal.")
-        for each in mean:
-            _checks.number("mean_value", each, 0, 255)
-        for each in std:
-            _checks.number("std_value", each, above=0, high=255)
+        check_mean_and_std(mean, std)
         if dtype not in ("float32", "float16"):
             raise ValueError("dtype can only be float32 or float16.")
         self._mean, self._std = numpy.array(mean, numpy.float32), numpy.array(std, numpy.float32)

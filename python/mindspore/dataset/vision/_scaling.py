@@ -4,7 +4,7 @@ import muster.dataset.vision as ours
 
 from mindspore._lazy import numpy
 from mindspore.dataset import _checks
-from mindspore.dataset.vision._base import LibraryOperation, is_picture
+from mindspore.dataset.vision._base import LibraryOperation, check_mean_and_std, is_picture
 
 
 class HWC2CHW(LibraryOperation, ours.HWC2CHW):
@@ -20,12 +20,7 @@ class Normalize(LibraryOperation, ours.Normalize):
     def __init__(self, mean, std, is_hwc=True):
         for name, values in (("mean", mean), ("std", std)):
             _checks.of_type(name, values, list, tuple)
-        if len(mean) != len(std):
-            raise ValueError("Length of mean and std must be equal.")
-        for each in mean:
-            _checks.number("mean_value", each, 0, 255)
-        for each in std:
-            _checks.number("std_value", each, above=0, high=255)
+        check_mean_and_std(mean, std)
         _checks.of_type("is_hwc", is_hwc, bool)
         super().__init__(mean, std, is_hwc)
 
