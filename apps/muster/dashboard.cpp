@@ -6,6 +6,7 @@
 #include <string>
 
 #include "commands.h"
+#include "muster/launch/dashboard/job_server.h"
 #include "muster/launch/launch.h"
 
 namespace muster::app {

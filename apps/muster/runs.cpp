@@ -6,7 +6,7 @@
 #include <string>
 
 #include "commands.h"
-#include "muster/launch/launch.h"
+#include "muster/launch/runs/runs.h"
 
 namespace muster::app {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "follow.h"
+#include "muster/launch/dashboard/job_server.h"
 #include "muster/launch/launch.h"
 
 namespace muster::app {

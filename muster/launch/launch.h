@@ -8,7 +8,6 @@
 #pragma once
 
 #include "muster/launch/certs.h"                  // IWYU pragma: export
-#include "muster/launch/dashboard/job_server.h"   // IWYU pragma: export
 #include "muster/launch/doctor.h"                 // IWYU pragma: export
 #include "muster/launch/hosts/agent.h"            // IWYU pragma: export
 #include "muster/launch/hosts/mpi_daemon.h"       // IWYU pragma: export
@@ -17,7 +16,6 @@
 #include "muster/launch/presets/preset.h"         // IWYU pragma: export
 #include "muster/launch/rank_table.h"             // IWYU pragma: export
 #include "muster/launch/runner.h"                 // IWYU pragma: export
-#include "muster/launch/runs/runs.h"              // IWYU pragma: export
 #include "muster/launch/secret_file.h"            // IWYU pragma: export
 #include "muster/launch/settings/job_settings.h"  // IWYU pragma: export
 #include "muster/launch/settings/sources.h"       // IWYU pragma: export

@@ -1,5 +1,6 @@
 // Job server: shows a job over HTTP, its numbers for Prometheus at /metrics and its page (docs/guide/
 // dashboard.md), and keeps its history. Who has the page's token may ask for a few actions (page_actions.h).
+// Public for apps.
 #pragma once
 
 #include <sys/types.h>

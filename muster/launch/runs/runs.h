@@ -1,5 +1,5 @@
 // Runs of a folder: what became of each job that `muster run` has started there, and how two of them differ,
-// and why one did not end well (docs/formats/run-folder.md).
+// and why one did not end well (docs/formats/run-folder.md). Public for apps.
 #pragma once
 
 #include <string>
