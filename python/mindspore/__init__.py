@@ -27,7 +27,6 @@ from mindspore._misc import (
 )
 from mindspore.common import dtype
 from mindspore.common.dtype import (
-    QuantDtype,
     TensorType,
     Type,
     bool,
@@ -174,6 +173,7 @@ __all__ = [
 # Names that other modules have, too.
 _HOLDERS = {
     "Profiler": "mindspore.profiler",
+    "QuantDtype": "mindspore.common._quantized",
     **dict.fromkeys(
         [
             "DynamicLossScaleManager",

@@ -6,7 +6,7 @@ import muster._openmp  # first: it decides how the kernels' threads wait, which 
 import muster._subclasses  # noqa: F401 - before there is any subclass
 from muster import _attributes as _attributes
 from muster import _copies as _copies
-from muster import _display, amp, dataset, initializers, nn, ops, parallel, train
+from muster import _display, _later, amp, dataset, initializers, nn, ops, parallel, train
 from muster import _signatures as _signatures
 from muster._core import (
     CorruptDataError,
@@ -58,9 +58,14 @@ from muster._core import (
 )
 from muster._groups import Group, new_group
 from muster._session import init
-from muster._summary import summary
 from muster._version import __version__ as __version__
 from muster.nn import Cell
+
+TYPE_CHECKING = False  # for the checkers of types
+if TYPE_CHECKING:
+    from muster._summary import summary
+else:
+    __getattr__, __dir__ = _later.names(__name__, {"summary": "muster._summary"})
 
 _display.install()
 if _folder := _os.environ.pop("MUSTER_PROFILE", None):  # no processes of this one record, too

@@ -1,5 +1,6 @@
 """Training: Model, callbacks, metrics, checkpoints."""
 
+from muster import _later
 from muster._core import (
     F1,
     MAE,
@@ -36,9 +37,21 @@ from muster._core import (
     metric_names,
     save_checkpoint,
 )
-from muster._loggers import Logger, logger, logger_names
-from muster._profile import Profiler, profile
-from muster._summary_writer import SummaryWriter
+
+TYPE_CHECKING = False  # for the checkers of types
+if TYPE_CHECKING:
+    from muster._loggers import Logger, logger, logger_names
+    from muster._profile import Profiler, profile
+    from muster._summary_writer import SummaryWriter
+else:
+    __getattr__, __dir__ = _later.names(
+        __name__,
+        {
+            **dict.fromkeys(("Logger", "logger", "logger_names"), "muster._loggers"),
+            **dict.fromkeys(("Profiler", "profile"), "muster._profile"),
+            "SummaryWriter": "muster._summary_writer",
+        },
+    )
 
 __all__ = [
     "F1",

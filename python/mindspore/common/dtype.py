@@ -8,7 +8,6 @@ from mindspore.common._types import (
     List,
     NoneType,
     Number,
-    QuantDtype,
     String,
     TensorType,
     Tuple,
@@ -69,6 +68,7 @@ half = float16
 single = float32
 double = float64
 
+_HOLDERS = {"QuantDtype": "mindspore.common._quantized"}
 
 __all__ = [
     "Bool",
@@ -77,7 +77,6 @@ __all__ = [
     "List",
     "NoneType",
     "Number",
-    "QuantDtype",
     "String",
     "TensorType",
     "Tuple",
@@ -132,5 +131,6 @@ __all__ = [
     "uintc",
     "uintp",
     "ushort",
+    *_HOLDERS,
 ]
-__getattr__ = _names.missing(__name__)
+__getattr__ = _names.missing(__name__, holders=_HOLDERS)

@@ -41,7 +41,6 @@ from mindspore.train._metrics import (
     names,
     rearrange_inputs,
 )
-from mindspore.train._summary import SummaryCollector, SummaryRecord
 from mindspore.train.model import Model
 from mindspore.train.serialization import export, load_checkpoint, load_param_into_net, save_checkpoint
 
@@ -50,6 +49,8 @@ _LATER = {
     "BackupAndRestore": "_more_callbacks",
     "History": "_more_callbacks",
     "OnRequestExit": "_more_callbacks",
+    "SummaryCollector": "_summary",
+    "SummaryRecord": "_summary",
     "data_sink": "_more_callbacks",
     "DatasetHelper": "dataset_helper",
     "connect_network_with_dataset": "dataset_helper",
@@ -88,8 +89,6 @@ __all__ = [
     "Recall",
     "ReduceLROnPlateau",
     "RunContext",
-    "SummaryCollector",
-    "SummaryRecord",
     "TimeMonitor",
     "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy",

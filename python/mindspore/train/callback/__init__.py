@@ -19,7 +19,7 @@ _LATER = {
     "BackupAndRestore": "_more_callbacks",
     "History": "_more_callbacks",
     "OnRequestExit": "_more_callbacks",
-    "SummaryCollector": "_more_callbacks",
+    "SummaryCollector": "_summary",
     "_InternalCallbackParam": "_more_callbacks",
 }
 
