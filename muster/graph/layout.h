@@ -19,6 +19,10 @@ struct MeshAxis {
   friend bool operator==(const MeshAxis&, const MeshAxis&) = default;
 };
 
+// The name of an axis that cuts no tensor: along it lie the stages of a placed network, each of which
+// computes on a mesh of its own. It is the last of its mesh.
+inline constexpr const char* stages_axis = "stages";
+
 // Ranks as an array with named axes, of which the last varies fastest: of ("data", 2), ("model", 3) rank 4 is
 // at data 1, model 1.
 class Mesh {
@@ -27,6 +31,9 @@ class Mesh {
 
   const std::vector<MeshAxis>& axes() const { return axes_; }
   std::uint32_t size() const;
+  std::uint32_t stages() const { return axes_.back().name == stages_axis ? axes_.back().size : 1; }
+  // How many axes there are, from the first, that may cut a tensor.
+  std::size_t cutting_axes() const { return axes_.size() - (axes_.back().name == stages_axis ? 1 : 0); }
   // Where `rank` is on one axis.
   std::uint32_t coordinate(std::uint32_t rank, std::size_t axis) const;
   // The ranks that differ from `rank` on these axes alone, in their order.

@@ -216,7 +216,8 @@ std::string Parameter::division_text() const {
   if (!share_) return {};
   return fmt::format(
       "'{}' is divided over {} workers, of which each holds {} of {}: gather_parameters() gives the whole",
-      name_, share_->layout.mesh->size(), to_string(held_type()), muster::to_string(type_.shape));
+      name_, share_->layout.mesh->size() / share_->layout.mesh->stages(), to_string(held_type()),
+      muster::to_string(type_.shape));
 }
 
 void Parameter::set_home(Home home) {

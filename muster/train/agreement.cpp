@@ -106,6 +106,27 @@ Result<> check_equal_places(std::span<const PlacedCell> places, Communicator& co
   return fail(unlike_places(rows, ranks.front()));
 }
 
+Result<> check_equal_layouts(std::span<const graph::ParameterPtr> parameters, Communicator& communicator) {
+  if (communicator.size() == 1 || parameters.empty()) return {};
+  const auto layout_of = [](const graph::Parameter& parameter) {
+    return parameter.share() ? to_string(parameter.share()->layout) : std::string("whole");
+  };
+  MUSTER_TRY_VOID(check_counts(parameters.size(), communicator));
+  Words mine;
+  for (const graph::ParameterPtr& parameter : parameters)
+    mine.push_back(hash_text(parameter->name() + " " + layout_of(*parameter)));
+  MUSTER_TRY(const auto rows, gather(mine, communicator));
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (const auto ranks = ranks_unlike_rank_0(rows, i); !ranks.empty())
+      return fail(
+          Code::invalid_argument,
+          fmt::format(
+              "rank {} has divided parameter '{}' otherwise than rank 0, or has another one there: on "
+              "this rank it is {}. Every rank must call shard() alike",
+              fmt::join(ranks, ", "), parameters[i]->name(), layout_of(*parameters[i])));
+  return {};
+}
+
 Result<> check_equal_steps(std::int64_t steps_an_epoch, Communicator& communicator) {
   if (communicator.size() == 1) return {};
   MUSTER_TRY(const auto rows, gather({static_cast<std::uint64_t>(steps_an_epoch)}, communicator));

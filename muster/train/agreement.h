@@ -26,6 +26,10 @@ Result<> check_agreement(std::span<const NamedTensor> parameters, Communicator& 
 // that.
 Result<> check_equal_networks(std::uint64_t fingerprint, Communicator& communicator);
 
+// A collective call like it: all ranks are to have divided the same parameters over their mesh, and each in
+// the same way. The error names the first that differs, and says how it is divided here.
+Result<> check_equal_layouts(std::span<const graph::ParameterPtr> parameters, Communicator& communicator);
+
 // A collective call like it, before anything that depends on the division: all ranks are to have placed the
 // same cells of the network that is about to run on the same workers. The error names the first that differs.
 Result<> check_equal_places(std::span<const PlacedCell> places, Communicator& communicator);

@@ -58,9 +58,10 @@ Result<> set_buckets(const nn::Buckets& buckets) {
   return {};
 }
 
-void set_shares_batch(bool shares, const std::string& mesh) {
+void set_shares_batch(bool shares, const std::string& mesh, std::uint32_t mesh_stages) {
   change(chosen().shares_batch, shares);
   change(chosen().mesh, mesh);
+  change(chosen().mesh_stages, mesh_stages);
 }
 
 Result<> set_zero(const Zero& zero) {

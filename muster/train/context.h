@@ -41,7 +41,8 @@ struct Context {
   // Whether all workers compute one batch together, as parts of a mesh (graph/ops/shard.cpp): each sees all
   // of its samples.
   bool shares_batch = false;
-  std::string mesh = {};  // of it: "data=2,model=4"
+  std::string mesh = {};          // of it: "data=2,model=4"
+  std::uint32_t mesh_stages = 1;  // of a network that is placed on as many such meshes
   // Raised by every change: a part of the signature of what was traced under it.
   std::uint64_t version = 0;
 };
@@ -56,7 +57,7 @@ void set_parallel_mode(ParallelMode mode);
 void set_gradients_mean(bool mean);
 // An error, and no change, where they cannot be.
 Result<> set_buckets(const nn::Buckets& buckets);
-void set_shares_batch(bool shares, const std::string& mesh);
+void set_shares_batch(bool shares, const std::string& mesh, std::uint32_t mesh_stages = 1);
 // Counts for trainings that begin from now on.
 Result<> set_zero(const Zero& zero);
 // Whether the first op that gives NaN, or infinity from finite numbers, ends its run with an error that names

@@ -99,7 +99,7 @@ Result<> divide_optimizer(const nn::Optimizer& optimizer) {
             optimizer.class_name()));
   for (std::size_t i = 0; i < updated.size(); ++i) {
     Parameter& parameter = *updated[i];
-    if (parameter.home()) continue;
+    if (parameter.home() && !is_mesh) continue;
     if (is_mesh || is_over_mesh(parameter)) {
       if (!is_over_mesh(parameter)) MUSTER_TRY_VOID(divide(parameter, std::nullopt));
       MUSTER_TRY(const std::optional<Parameter::Share> share, share_over_mesh(parameter, zero));
@@ -116,7 +116,7 @@ Result<> divide_optimizer(const nn::Optimizer& optimizer) {
 Result<> divide_parameter(Parameter& parameter, const std::string& mesh, const std::string& layout) {
   MUSTER_TRY(graph::TensorLayout made,
              graph::layout_in({{"mesh", mesh}, {"layout", layout}}, parameter.shape()));
-  if (made.mesh->size() != world_size()) return {};  // alone, where nothing is divided
+  if (world_size() == 1) return {};  // alone, where nothing is divided
   return divide(parameter, Parameter::Share{.layout = std::move(made), .rank = rank()});
 }
 
@@ -140,7 +140,9 @@ checkpoint::MeshLayout held_layout(std::span<const graph::ParameterPtr> paramete
 
 Result<Tensor> gathered(Parameter& parameter) {
   const Parameter::Share share = *parameter.share();
-  const Tensor piece = parameter.materialize(seed());
+  const TensorType held = parameter.held_type();
+  const Tensor piece =
+      parameter.absence() == nullptr ? parameter.materialize(seed()) : Tensor::zeros(held.dtype, held.shape);
   const std::uint32_t ranks = share.layout.mesh->size();
   Tensor pieces(DType::uint8, Shape{static_cast<std::int64_t>(ranks * piece.size_bytes())});
   MUSTER_TRY(const graph::RunContext context, tracing_context());
@@ -152,7 +154,10 @@ Result<Tensor> gathered(Parameter& parameter) {
                     parameter.name(), ranks));
   MUSTER_TRY_VOID(context.communicator->all_gather(piece.bytes(), pieces.bytes(), piece.size_bytes()));
   Tensor whole(parameter.dtype(), parameter.shape());
+  const graph::Mesh& mesh = *share.layout.mesh;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    if (mesh.stages() > 1 && parameter.home() && rank % mesh.stages() != parameter.home()->rank)
+      continue;  // it has none of it
     const Tensor each(piece.dtype(), piece.shape(), pieces.buffer(),
                       pieces.offset_bytes() + rank * piece.size_bytes());
     put_piece(each, share.layout, rank, whole);

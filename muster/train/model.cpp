@@ -28,6 +28,18 @@
 namespace muster::train {
 namespace {
 
+// Of a mesh with stages each computes something.
+Result<> check_stages_are_used(const graph::Partition& partition) {
+  for (const graph::Stage& stage : partition.stages)
+    if (stage.nodes == 0)
+      return fail(
+          Code::invalid_argument,
+          fmt::format("the mesh has {} stages, and nothing of the network is on stage {}: place cells "
+                      "there, Cell.place(rank={})",
+                      partition.stages.size(), stage.rank, stage.rank));
+  return {};
+}
+
 // The workers of one stage hold the same parameters, whichever copy of the network they work on.
 Result<> check_agreement_of_copies(const nn::Cell& cell) {
   MUSTER_TRY(const PipelineLayout now, pipeline_layout());
@@ -139,6 +151,7 @@ Result<> Model::divide(nn::Cell& cell, Batches& batches) {
   MUSTER_TRY_VOID(check_placed_were_called(cell));
   MUSTER_TRY_VOID(Session::current()->collectives().call_all(
       [&](Communicator& all) { return check_equal_networks(explanation.partition.fingerprint, all); }));
+  if (train::context().mesh_stages > 1) MUSTER_TRY_VOID(check_stages_are_used(explanation.partition));
   MUSTER_TRY_VOID(check_agreement_of_copies(cell));
   batches.pass_on(explanation.partition.reader);
   return {};
@@ -159,26 +172,32 @@ Result<> Model::train(const TrainOptions& options) {
 }
 
 Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const data::Dataset& dataset) {
-  const bool together = trains_together();
   std::optional<Reduction> reduction;
-  if (together) reduction = context().gradients_mean ? Reduction::mean : Reduction::sum;
+  if (trains_together()) reduction = context().gradients_mean ? Reduction::mean : Reduction::sum;
   if (one_step_ != nullptr) one_step_->set_reduction(reduction, context().buckets);
-  if (!together) return {};
   Session* const session = Session::current();
+  const bool shares_batch = world_size() > 1 && context().shares_batch;
+  if (!reduction && !shares_batch) return {};
   Collectives& collectives = session->collectives();
   MUSTER_TRY_VOID(
       collectives.call_all([&](Communicator& all) { return check_equal_steps(steps_an_epoch, all); }));
   // Rows of a whole source only: a part that a script cut out itself may well have another size.
-  const bool is_sharded = dataset.num_shards() > 1;
+  const bool is_whole = dataset.num_shards() > 1 || (shares_batch && stages() == nullptr);
   const cluster::Traits traits = {
       {"seed", fmt::format("{}", seed())},
       {"the data's seed", fmt::format("{}", data_settings().seed.value_or(seed()))},
-      {"the dataset's number of rows", is_sharded ? fmt::format("{}", dataset.source_rows()) : ""}};
-  MUSTER_TRY_VOID(collectives.call_all(
-      [&](Communicator& all) { return compare_traits(traits, session->membership().is_strict(), all); }));
+      {"the dataset's number of rows", is_whole ? fmt::format("{}", dataset.source_rows()) : ""}};
+  // Parts of one batch, and of one parameter, that differ fit nothing.
+  const bool is_strict = shares_batch || session->membership().is_strict();
+  MUSTER_TRY_VOID(
+      collectives.call_all([&](Communicator& all) { return compare_traits(traits, is_strict, all); }));
+  const std::vector<graph::ParameterPtr> parameters = train_network_->parameters();
+  if (shares_batch)
+    MUSTER_TRY_VOID(
+        collectives.call_all([&](Communicator& all) { return check_equal_layouts(parameters, all); }));
   if (stages() != nullptr) return {};  // each has its part only: see divide()
   std::vector<NamedTensor> values;
-  for (const graph::ParameterPtr& parameter : train_network_->parameters())
+  for (const graph::ParameterPtr& parameter : parameters)
     if (!parameter->is_statistic() && !parameter->share())  // each worker has its own
       values.push_back({parameter->name(), parameter->materialize(seed())});
   return collectives.call_all([&](Communicator& all) { return check_agreement(values, all); });

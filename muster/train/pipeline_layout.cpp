@@ -35,6 +35,12 @@ Result<> check_rank(std::uint32_t rank) {
         fmt::format("place: there is no worker {} in this job of {}: choose a rank from 0 to {}, or start "
                     "more workers",
                     rank, world_size, world_size - 1));
+  if (const std::uint32_t stages = context().mesh_stages; stages > 1 && rank >= stages)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("place: there is no stage {} on this job's mesh, which has {}: choose a rank from 0 "
+                    "to {}",
+                    rank, stages, stages - 1));
   if (graph::is_eager())
     return fail(
         Code::invalid_argument,
@@ -74,6 +80,19 @@ Result<PipelineLayout> asked_division(std::string_view call, const nn::Cell* net
   return made;
 }
 
+// Of a mesh with stages; `placed` ranks.
+Result<PipelineLayout> layout_over_mesh(std::uint32_t stages, std::uint32_t rank, std::uint32_t placed) {
+  if (placed > stages)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("the network is placed on {} ranks, and the mesh has {} stages: place it on ranks "
+                    "0 to {}, or call muster.parallel.mesh(..., stages={}) with as many times the "
+                    "workers",
+                    placed, stages, stages - 1, placed));
+  if (placed == 0) return PipelineLayout{};
+  return PipelineLayout{.stages = stages, .stage = rank % stages, .pipeline = rank / stages};
+}
+
 }  // namespace
 
 PipelineLayoutScope::PipelineLayoutScope(std::span<const nn::Cell* const> networks)
@@ -99,6 +118,7 @@ Result<PipelineLayout> pipeline_layout() {
   const std::uint32_t world_size = membership.world_size();
   const std::uint32_t rank = membership.rank();
   const std::uint32_t placed = placed_ranks();
+  if (context().mesh_stages > 1) return layout_over_mesh(context().mesh_stages, rank, placed);
   if (!is_data_parallel()) {
     if (placed == 0) return PipelineLayout{};
     return PipelineLayout{.stages = world_size, .replicas = 1, .stage = rank, .replica = 0};
@@ -112,8 +132,11 @@ Result<PipelineLayout> pipeline_layout() {
                     "or place it on fewer ranks",
                     stages, world_size, stages, world_size / stages * stages,
                     (world_size / stages + 1) * stages));
-  return PipelineLayout{
-      .stages = stages, .replicas = world_size / stages, .stage = rank % stages, .replica = rank / stages};
+  return PipelineLayout{.stages = stages,
+                        .replicas = world_size / stages,
+                        .stage = rank % stages,
+                        .replica = rank / stages,
+                        .pipeline = rank / stages};
 }
 
 Result<std::uint32_t> get_replica_rank(const nn::Cell* network) {

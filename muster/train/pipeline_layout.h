@@ -2,6 +2,8 @@
 //
 // A copy of the network is a replica: by default all workers together; in parallel mode data_parallel as many
 // as there are placed ranks, one replica after the other. Rank r of place() is the worker r of each replica.
+// Over a mesh with stages there is one replica, of several pipelines: those workers that are at the same
+// place of their stages' meshes.
 //
 // The placed ranks are those of the network that a Model works on, and of the primitives, which belong to no
 // network; in a loop by hand, where the network is not known before it is traced, those of all that lives in
@@ -25,6 +27,7 @@ struct PipelineLayout {
   std::uint32_t replicas = 1;
   std::uint32_t stage = 0;  // of this worker in its replica
   std::uint32_t replica = 0;
+  std::uint32_t pipeline = 0;  // whose workers are those from pipeline * stages on
   bool divides() const { return stages > 1; }
 };
 

@@ -165,7 +165,7 @@ Result<> form_groups() {
 Communicator* stages_of(const PipelineLayout& now) {
   if (!now.divides()) return nullptr;
   std::map<std::uint32_t, PipelineGroup>& made = communicators().of_pipelines;
-  const PipelineGroup::Range range{.first = now.replica * now.stages, .size = now.stages};
+  const PipelineGroup::Range range{.first = now.pipeline * now.stages, .size = now.stages};
   const auto found = made.find(now.stages);
   if (found != made.end()) return &found->second;
   const auto added = made.try_emplace(

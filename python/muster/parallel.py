@@ -55,23 +55,30 @@ class Zero:
 _mesh: dict[str, int] = {}
 
 
-def mesh(**axes: int) -> None:
+def mesh(*, stages: int = 1, **axes: int) -> None:
     """The workers as an array with named axes, the last of which varies fastest: mesh(data=2, model=4) of 8.
 
     After init(), and before the network is made. All workers then compute one batch together: each is given
     all of it, and what shard() says is divided. In a process alone it has no effect. The parallel mode is
     'stand_alone'. Without axes there is no mesh any more.
 
+    With `stages` there are as many such meshes, and `Cell.place(rank=s)` puts a cell of the network on mesh
+    s: mesh(data=2, model=2, stages=2) of 8. Worker w is in stage w mod stages. Between stages each worker
+    hands on the pieces that it has.
+
     Args:
-        axes: The size of each axis by its name. Their product is the number of workers.
+        stages: On how many meshes the network is placed.
+        axes: The size of each axis by its name. Their product, times `stages`, is the number of workers.
 
     Raises:
         TypeError: A size is no whole number.
         ValueError: A size is below 1; the product is not the number of workers; the parallel mode is
             'data_parallel', which shares the batch in another way.
-        NotImplementedError: There are several axes, and processes of the job may come back
+        NotImplementedError: There are several axes, or stages, and processes of the job may come back
             (MS_ENABLE_RECOVERY).
     """
+    if stages != 1:
+        axes = {**axes, "stages": stages}
     for name, size in axes.items():
         if isinstance(size, bool) or not isinstance(size, int):
             raise TypeError(f"mesh: {name} is a whole number of workers, not {size!r}")
@@ -91,30 +98,30 @@ def mesh(**axes: int) -> None:
             "mesh: in parallel mode 'data_parallel' each worker has rows of its own; choose 'stand_alone' "
             "and cut the batch by shard()"
         )
+    if workers > 1:
+        _make_groups(list(axes.values()), len(axes) - (stages > 1), context["rank"])
     _core._plan_steps(1, 1)  # none any more
     _mesh.clear()
     _mesh.update(axes)
-    _core._set_shares_batch(bool(axes) and workers > 1, _text(axes))
-    if workers > 1:
-        _make_groups(list(axes.values()), context["rank"])
+    _core._set_shares_batch(bool(axes) and workers > 1, _text(axes), stages)
 
 
 def _text(axes: dict[str, int]) -> str:
     return ",".join(f"{name}={size}" for name, size in axes.items())
 
 
-def _make_groups(sizes: list[int], rank: int) -> None:
-    """This worker's groups: those that differ from it on some of the axes."""
+def _make_groups(sizes: list[int], cutting: int, rank: int) -> None:
+    """This worker's groups: those that differ from it on some of the first `cutting` axes."""
     places = list(itertools.product(*(range(size) for size in sizes)))
-    for count in range(1, len(sizes)):
-        for axes in itertools.combinations(range(len(sizes)), count):
+    for count in range(1, cutting + 1):
+        for axes in itertools.combinations(range(cutting), count):
             members = [
                 other
                 for other, place in enumerate(places)
                 if all(place[axis] == places[rank][axis] for axis in range(len(sizes)) if axis not in axes)
             ]
             name = " ".join(map(str, ("mesh", *members)))
-            if len(members) > 1 and name not in _made_groups:
+            if 1 < len(members) < len(places) and name not in _made_groups:
                 _core._create_group(name, members)
                 _made_groups.add(name)
 
@@ -216,8 +223,8 @@ def _layout_text(layout: Layout) -> str:
     for each in layout:
         names = () if each is None else (each,) if isinstance(each, str) else tuple(each)
         for name in names:
-            if isinstance(name, str) and name not in _mesh:
-                axes = ", ".join(map(repr, _mesh))
+            if isinstance(name, str) and (name not in _mesh or name == "stages"):
+                axes = ", ".join(repr(each) for each in _mesh if each != "stages")
                 raise ValueError(f"shard: the mesh has no axis {name!r}, it has {axes}")
         if not all(isinstance(name, str) and name for name in names):
             raise TypeError(f"shard: a dimension is cut by names of axes or None, not {each!r}")

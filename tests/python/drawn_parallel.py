@@ -93,6 +93,8 @@ if MESH:
     parallel.mesh(**MESH)
 muster.set_auto_parallel_context(zero=parallel.Zero(LEVEL, threshold_bytes=64), **MODE)
 net = Net()
+for name, rank in PLACES.items():
+    getattr(net, name).place("MS_WORKER", rank)
 for name, layout in WEIGHTS.items():
     parallel.shard(getattr(net, name).weight, layout)
 optimizer = OPTIMIZER
@@ -131,7 +133,7 @@ def drawn(seed):
         workers = draw.choice((2, 4))
         mode = {"parallel_mode": "data_parallel", "gradients_mean": True}
         parts = draw.choice((1, 1, 2)) if chosen["DROPS"] == 0 and net == "mlp" else 1
-        nothing = {"MESH": {}, "SAMPLES": None, "HIDDEN": None, "WEIGHTS": {}}
+        nothing = {"MESH": {}, "SAMPLES": None, "HIDDEN": None, "WEIGHTS": {}, "PLACES": {}}
         net_of_rows = {"attention": "mlp", "images": "mlp"}.get(net, net)  # whose numbers need no whole batch
         return {
             **chosen,
@@ -148,15 +150,24 @@ def drawn(seed):
     weights = {
         name: layout_of(draw, mesh, of_weight, (0, 1)) for name in ("first", "second") if draw.random() < 0.7
     }
+    samples = layout_of(draw, mesh, {"mlp": 2, "images": 4, "attention": 3}[net], (0,))
+    hidden_layout = layout_of(draw, mesh, {"attention": 4}.get(net, rank), hidden)
+    places = {}
+    if draw.random() < 0.4:
+        mesh = {**mesh, "stages": 2}
+        placed = draw.sample(("first", "second", "head"), 3)
+        places = {placed[0]: 0, placed[1]: 1, placed[2]: draw.randrange(2)}
+    parts = draw.choice((1, 2)) if chosen["DROPS"] == 0 and net == "mlp" else 1
     return {
         **chosen,
         "MESH": mesh,
+        "PLACES": places,
         "MODE": {},
-        "SAMPLES": layout_of(draw, mesh, {"mlp": 2, "images": 4, "attention": 3}[net], (0,)),
-        "HIDDEN": layout_of(draw, mesh, {"attention": 4}.get(net, rank), hidden),
+        "SAMPLES": samples,
+        "HIDDEN": hidden_layout,
         "WEIGHTS": {name: layout for name, layout in weights.items() if layout is not None},
         "OWN": False,
-        "PARTS": 1,
+        "PARTS": parts,
         "workers": math.prod(mesh.values()),
     }
 
@@ -182,6 +193,7 @@ def alone(choice):
         "SAMPLES": None,
         "HIDDEN": None,
         "WEIGHTS": {},
+        "PLACES": {},
         "LEVEL": 0,
         "MODE": {},
         "PARTS": 1,

@@ -4,7 +4,7 @@ import drawn_parallel
 import pytest
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [*range(8), 10, 49])  # 1, 10 and 49 have stages
 def test_a_drawn_training_has_the_numbers_of_one_process(seed):
     choice = drawn_parallel.drawn(seed)
     print(f"./dev parallel --first {seed} --seeds 1: {choice}")

@@ -150,6 +150,50 @@ def test_two_stages_train_as_one_process_does(script):
         assert sums(text) == pytest.approx(alone, rel=1e-6)
 
 
+STAGES_OF_OPERATORS = """
+class Product(nn.Cell):
+    def __init__(self, shape, cuts):
+        super().__init__()
+        self.weight = ms.Parameter(ms.common.initializer.initializer("normal", shape, ms.float32), "weight")
+        self.matmul, self.relu = ops.MatMul().shard(cuts), ops.ReLU()
+
+    def construct(self, x):
+        return self.relu(self.matmul(x, self.weight))
+
+class Stages(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Product((6, 8), ((2, 1), (1, 2))), Product((8, 4), ((2, 2), (2, 1)))
+        STAGE
+
+    def construct(self, x):
+        return self.second(self.first(x))
+
+ms.set_auto_parallel_context(dataset_strategy="full_batch")
+with_loss = nn.WithLossCell(Stages(), nn.CrossEntropyLoss())
+net = AutoParallel(Pipeline(with_loss, 2), parallel_mode="semi_auto")
+net.pipeline(stages=STAGES)
+optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
+model = train.Model(net, optimizer=optimizer)
+model.train(2, rows(sharded=False))
+for parameter in net.trainable_params():
+    print("held", parameter.name, muster.parallel.held_bytes(net))
+for name, value in model.gather_parameters().items():
+    print("sum", name, repr(float(np.abs(value.asnumpy().astype(np.float64)).sum())))
+"""
+
+
+def test_stages_whose_operators_are_divided_train_as_one_process_does():
+    script = "import muster\n" + STAGES_OF_OPERATORS
+    placed = "self.first.pipeline_stage, self.second.pipeline_stage = 0, 1"
+    alone = outputs(script.replace("STAGES", "1").replace("STAGE", "pass"), 1)[0]
+    for rank, text in enumerate(outputs(script.replace("STAGES", "2").replace("STAGE", placed), 8)):
+        assert sums(text) == pytest.approx(sums(alone), rel=1e-5)
+        assert "note: shard" not in text
+        of_stage = 4 * (6 * 8 if rank % 2 == 0 else 8 * 4)
+        assert re.search(rf"held \S+ {of_stage // 2}\n", text)  # half of the weight of its stage
+
+
 ERRORS = """
 from mindspore import Layout
 from mindspore.parallel import shard

@@ -430,3 +430,117 @@ def test_what_cannot_be_divided_is_an_error_where_it_is_said():
     assert re.search(r"kind: TypeError", text)
     assert re.search(r"cut: ValueError .*dimension 0 of \(3, 8\) cannot be cut into 2 .* into 1, 3", text)
     assert re.search(r"parameter: ValueError .*dimension 0 of \(3, 8\)", text)
+
+
+STAGES = """
+parallel.mesh(**MESH_AXES)
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2, self.head = nn.Dense(12, 16), nn.Dense(16, 8), nn.Dense(8, 4)
+        self.dropout = nn.Dropout(p=DROPS)
+        PLACES
+        parallel.shard(self.fc1.weight, FIRST)
+        parallel.shard(self.fc2.weight, (None, "model"))
+
+    def construct(self, x):
+        x = parallel.shard(x, SAMPLES)
+        return self.head(ops.tanh(self.fc2(self.dropout(ops.gelu(self.fc1(x))))))
+
+net = Net()
+optimizer = nn.Adam(net.trainable_params(), 0.01)
+model = train.Model(net, nn.CrossEntropyLoss(), optimizer, metrics={"acc"})
+"""
+FIT = """
+model.train(2, rows(sharded=False), Losses(), micro_batches=PARTS)
+print("held", parallel.held_bytes(net), parallel.held_bytes(optimizer))
+print("accuracy", model.eval(rows(sharded=False))["acc"])
+for name, value in model.gather_parameters().items():
+    print("sum", name, repr(float(np.abs(value.asnumpy().astype(np.float64)).sum())))
+"""
+PLACES = 'self.fc1.place("MS_WORKER", 0); self.fc2.place("MS_WORKER", 1)'
+
+
+def stages_script(
+    code=FIT, axes=None, places=PLACES, first=("model", None), samples=("data", None), parts=1, drops=0.3
+):
+    text = STAGES + code
+    values = {"MESH_AXES": axes or {"data": 2, "model": 2, "stages": 2}, "FIRST": first, "SAMPLES": samples}
+    for name, value in {**values, "PARTS": parts, "DROPS": drops}.items():
+        text = text.replace(name, repr(value))
+    return text.replace("PLACES", places)
+
+
+@pytest.mark.parametrize("transport", ["auto", "tcp"])
+def test_a_network_placed_on_two_meshes_trains_as_one_process_does(transport):
+    code, alone, _ = run_alone(SETUP + stages_script(axes={"data": 1, "model": 1}))
+    assert code == 0, alone
+    texts = outputs(stages_script(), 8, MUSTER_TRANSPORT=transport)
+    for text in texts:
+        assert losses(text) == pytest.approx(losses(alone), rel=1e-5)
+        assert sums(text) == pytest.approx(sums(alone), rel=1e-5)
+        assert re.findall("accuracy .*", text) == re.findall("accuracy .*", alone)
+    uncut_bytes = 4 * (
+        16 + 8 + 8 * 4 + 4
+    )  # the biases and the head, which two of the first four workers have
+    assert sum(held(text)[0] for text in texts[:4]) == held(alone)[0] + uncut_bytes
+
+
+def test_parts_of_a_batch_go_through_the_stages_of_a_mesh_one_after_the_other():
+    code, alone, _ = run_alone(SETUP + stages_script(axes={"data": 1, "model": 1}, drops=0.0))
+    assert code == 0, alone
+    axes = {"data": 2, "model": 1, "stages": 2}
+    for text in outputs(stages_script(axes=axes, parts=2, drops=0.0), 4):
+        assert losses(text) == pytest.approx(losses(alone), rel=1e-5)
+        assert sums(text) == pytest.approx(sums(alone), rel=1e-5)
+
+
+REFUSED = """
+try:
+    model.train(1, rows(sharded=False))
+except ValueError as error:
+    print("refused:", error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ({"places": "pass"}, "over a mesh of 2 stages, and nothing of it is placed"),
+        ({"places": PLACES.replace("1)", "0)")}, "nothing of the network is on stage 1"),
+        ({"samples": ("stages", None)}, "the mesh has no axis 'stages', it has 'data', 'model'"),
+        ({"first": ("model", None), "places": PLACES + "; muster.set_seed(7 + rank)"}, "seed is"),
+    ],
+    ids=["nothing is placed", "an idle stage", "an axis of stages", "other seeds"],
+)
+def test_a_network_that_does_not_fit_its_stages_is_refused(setting, reason):
+    axes = {"data": 2, "model": 1, "stages": 2}
+    for text in outputs(stages_script(REFUSED, axes, **setting), 4):
+        assert re.search(rf"refused: .*{reason}", text, re.S)
+
+
+def test_a_stage_that_the_mesh_has_not_is_refused_where_a_cell_is_placed():
+    code = """
+parallel.mesh(data=2, stages=2)
+try:
+    nn.Dense(2, 2).place("MS_WORKER", 2)
+except ValueError as error:
+    print("refused:", error)
+"""
+    for text in outputs(code, 4):
+        assert re.search("refused: .*no stage 2 on this job's mesh, which has 2", text)
+
+
+def test_workers_that_divide_a_parameter_otherwise_are_named_before_the_first_step():
+    code = stages_script(REFUSED, {"data": 1, "model": 2}, places="pass", first=("model", None))
+    other = code.replace("('model', None)", "('model', None) if rank == 0 else (None, 'model')")
+    assert other != code
+    for text in outputs(other, 2):
+        assert re.search(r"refused: rank 1 has divided parameter '.*fc1.weight' otherwise than rank 0", text)
+
+
+def test_workers_of_a_mesh_with_other_seeds_are_named_before_the_first_step():
+    code = "muster.set_seed(7 + rank)\n" + stages_script(REFUSED, {"data": 1, "model": 2}, places="pass")
+    for text in outputs(code, 2):
+        assert re.search("refused: .*seed is '7' at rank 0, '8' at rank 1", text)

@@ -20,9 +20,24 @@ namespace {
 // which values come, and other kernels may give other bits.
 using SeenAs = std::vector<FormatPtr>;
 
+// Divides a stage over the mesh. What it sends and receives is divided as in the whole graph.
+Result<> divide_stage(StageGraph& part, const MeshPlace& place) {
+  MUSTER_TRY(Layouts layouts, layouts_over_mesh(part.whole, place));
+  for (std::size_t i = 0; i < part.transferred.size(); ++i) {
+    Shape& shape = part.partition.value_transfers[i].type.shape;
+    shape = layouts.at(part.transferred[i]).piece_shape(shape);
+  }
+  for (const auto& [here, there] : part.received) layouts.insert_or_assign(here, layouts.at(there));
+  MUSTER_TRY_VOID(divide_over_mesh(part.graph, place, layouts));
+  part.received.clear();  // pieces have formats of their own
+  return {};
+}
+
 // This worker's stage of `whole` takes the place of it.
-Result<SeenAs> take_stage(CompiledPlan& plan, const Graph& whole, const PlanOptions& options) {
+Result<SeenAs> take_stage(CompiledPlan& plan, const Graph& whole, const std::optional<MeshPlace>& place,
+                          const PlanOptions& options) {
   MUSTER_TRY(StageGraph part, partition(whole, options.stage_index, options.input_homes));
+  if (place) MUSTER_TRY_VOID(divide_stage(part, *place));
   plan.graph = std::move(part.graph);
   plan.stage.index = options.stage_index;
   plan.stage.outputs = std::move(part.outputs);
@@ -44,8 +59,15 @@ Result<SeenAs> take_stage(CompiledPlan& plan, const Graph& whole, const PlanOpti
 // The graph, or what this worker does of it.
 Result<SeenAs> take_graph(CompiledPlan& plan, const Graph& whole, const PlanOptions& options) {
   const bool placed = is_placed(whole, options.input_homes);
-  if (placed && options.stage_index.size > 1) return take_stage(plan, whole, options);
+  MUSTER_TRY(const std::optional<MeshPlace> place, mesh_of(whole));
+  if (placed && options.stage_index.size > 1) return take_stage(plan, whole, place, options);
+  if (place && place->mesh->stages() > 1 && !placed)
+    return fail(Code::invalid_argument,
+                fmt::format("'{}' is divided over a mesh of {} stages, and nothing of it is placed on one: "
+                            "place its cells, Cell.place(rank=0) to (rank={})",
+                            whole.name, place->mesh->stages(), place->mesh->stages() - 1));
   plan.graph = whole;
+  if (place) MUSTER_TRY_VOID(divide_over_mesh(plan.graph, *place));
   if (!placed) return SeenAs{};
   // A part that could not be is no error where nothing is divided.
   if (Result<Partition> divided = divided_as_placed(whole)) plan.stage.partition = *std::move(divided);
@@ -150,10 +172,7 @@ Result<CompiledPlan> compile(const Graph& graph, const PlanOptions& options) {
   MUSTER_TRY(const SeenAs seen_as, take_graph(plan, graph, options));
   for (const auto& [id, parameter] : graph.parameters)
     plan.stage.homes.push_back({parameter, rank_of(parameter->home()), pieces_of(*parameter)});
-  if (is_sharded(plan.graph))
-    MUSTER_TRY_VOID(divide_over_mesh(plan.graph));
-  else
-    MUSTER_TRY_VOID(divide_updates(plan.graph));
+  if (plan.graph.divided == nullptr) MUSTER_TRY_VOID(divide_updates(plan.graph));
   plan.graph.own_gradients.clear();  // not needed any more, and they may hold a cell, which holds its plans
   plan.detects_anomalies = detects_anomalies();
   if (plan.detects_anomalies)

@@ -211,9 +211,11 @@ Result<StageGraph> partition(Graph whole, const StageIndex& stage_index,
                   .outputs = {},
                   .received = maker.received(),
                   .whole = std::move(whole),
+                  .transferred = {},
                   .homes = {},
                   .partition = {}};
   made.outputs = maker.take_outputs();
+  for (const Transfer& transfer : schedule.transfers) made.transferred.push_back(transfer.value);
   made.homes = homes_of(split, places, stage_index.rank);
   made.partition = describe(split, places, schedule, stage_index.size);
   return made;

@@ -26,7 +26,8 @@ struct StageGraph {
   std::vector<StageOutput> outputs;  // by output of the whole graph
   // What it receives: the value here, and that of the graph in `whole`.
   std::vector<std::pair<ValueId, ValueId>> received;
-  Graph whole;  // that was divided
+  Graph whole;                       // that was divided
+  std::vector<ValueId> transferred;  // by value transfer of `partition`: the value of `whole`
   std::vector<std::pair<ParameterPtr, Parameter::Home>> homes;
   Partition partition;
 };

@@ -177,7 +177,7 @@ std::optional<TensorLayout> layout_of_state(const Parameter& parameter, const Me
   TensorLayout layout{.mesh = mesh, .dims = {}};
   layout.dims.resize(parameter.shape().rank());
   if (parameter.share()) layout = parameter.share()->layout;
-  for (std::size_t axis = 0; axis < mesh->axes().size(); ++axis) {
+  for (std::size_t axis = 0; axis < mesh->cutting_axes(); ++axis) {
     const auto cuts = [&](const TensorLayout::Axes& axes) { return std::ranges::count(axes, axis) > 0; };
     const std::int64_t size = mesh->axes()[axis].size;
     if (size == 1 || std::ranges::any_of(layout.dims, cuts)) continue;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "muster/graph/ops/ops.h"
+#include "muster/graph/ops/transfer.h"
 #include "muster/graph/passes/passes.h"
 #include "muster/graph/passes/uses.h"
 #include "muster/graph/sharding/dimensions.h"
@@ -44,15 +45,16 @@ MeshPtr mesh_in(const Attributes& attributes) {
   return std::make_shared<const Mesh>(std::move(axes));
 }
 
+// Of the axes that may cut a tensor.
 std::string names_of(const Mesh& mesh) {
   std::string names;
-  for (const MeshAxis& axis : mesh.axes())
-    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", axis.name);
+  for (std::size_t axis = 0; axis < mesh.cutting_axes(); ++axis)
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", mesh.axes()[axis].name);
   return names;
 }
 
 Result<std::size_t> axis_named(const Mesh& mesh, const std::string& name) {
-  for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis)
+  for (std::size_t axis = 0; axis < mesh.cutting_axes(); ++axis)
     if (mesh.axes()[axis].name == name) return axis;
   return fail(Code::invalid_argument,
               fmt::format("shard: the mesh has no axis '{}', it has {}", name, names_of(mesh)));
@@ -117,8 +119,12 @@ bool is_over_mesh(const Parameter& parameter) {
 
 class MeshDivider {
  public:
-  MeshDivider(Graph whole, MeshPtr mesh, std::uint32_t rank)
-      : whole_(std::move(whole)), mesh_(std::move(mesh)), rank_(rank), between_(made_, mesh_, rank) {
+  MeshDivider(Graph whole, const MeshPlace& place, Layouts transferred = {})
+      : whole_(std::move(whole)),
+        mesh_(place.mesh),
+        rank_(place.rank),
+        transferred_(std::move(transferred)),
+        between_(made_, mesh_, rank_) {
     made_.name = whole_.name;
     made_.contiguous = whole_.contiguous;
     made_.notes = whole_.notes;
@@ -134,6 +140,13 @@ class MeshDivider {
     divided_.mesh = to_string(*mesh_);
     made_.divided = std::make_shared<const DividedOps>(std::move(divided_));
     return std::move(made_);
+  }
+
+  // After run().
+  Layouts layouts() const {
+    Layouts found;
+    for (const auto& [id, local] : locals_) found.emplace(id, local.layout);
+    return found;
   }
 
  private:
@@ -176,6 +189,7 @@ class MeshDivider {
     if (std::ranges::any_of(node.inputs, [&](ValueId id) { return waiting_.contains(root_of(id)); }))
       write_for_good();
     if (node.op == &shard_op()) return reshard(node);
+    if (node.op == &send_op() || node.op == &receive_op()) return transfer(node);
     if (has_cut_samples(node)) {
       MUSTER_TRY(const std::optional<Graph> others, expansion_of(whole_, node));
       if (others) return add_all(*others, node);
@@ -250,6 +264,15 @@ class MeshDivider {
     const ValueId here = as(node.inputs[0], layout);
     locals_[node.outputs[0]] = {.id = here, .layout = std::move(layout)};
     return {};
+  }
+
+  // Between stages travels what a rank has: who is at the same place of the other stage's mesh goes on with
+  // it.
+  Result<> transfer(const Node& node) {
+    std::vector<TensorLayout> sent, received;
+    for (const ValueId id : node.inputs) sent.push_back(transferred_.at(id));
+    for (const ValueId id : node.outputs) received.push_back(transferred_.at(id));
+    return add_with(node, sent, received, node.attributes);
   }
 
   // ---- Writes ----
@@ -427,6 +450,7 @@ class MeshDivider {
   Graph whole_;
   MeshPtr mesh_;
   std::uint32_t rank_;
+  Layouts transferred_;
   Graph made_;
   Redistribution between_;
   DividedOps divided_;
@@ -439,30 +463,35 @@ class MeshDivider {
 
 }  // namespace
 
-bool is_sharded(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == &shard_op(); }) ||
-         std::ranges::any_of(graph.parameters, [](const auto& entry) { return is_over_mesh(*entry.second); });
+Result<std::optional<MeshPlace>> mesh_of(const Graph& graph) {
+  std::optional<MeshPlace> place;
+  bool has_zero = false;
+  for (const auto& [id, parameter] : graph.parameters)
+    if (is_over_mesh(*parameter))
+      place = MeshPlace{.mesh = parameter->share()->layout.mesh, .rank = parameter->share()->rank};
+    else
+      has_zero = has_zero || parameter->share();
+  for (const Node& node : graph.nodes)
+    if (node.op == &shard_op())
+      place = MeshPlace{.mesh = mesh_in(node.attributes),
+                        .rank = static_cast<std::uint32_t>(node.attributes.get("rank", std::int64_t{0}))};
+  if (place && has_zero)
+    return fail(
+        Code::not_provided,
+        fmt::format("'{}': Zero and a mesh together are not provided: choose one of them", graph.name));
+  return place;
 }
 
-Result<> divide_over_mesh(Graph& graph) {
-  MeshPtr mesh;
-  std::uint32_t rank = 0;
-  for (const auto& [id, parameter] : graph.parameters)
-    if (is_over_mesh(*parameter)) {
-      mesh = parameter->share()->layout.mesh;
-      rank = parameter->share()->rank;
-    } else if (parameter->share()) {
-      return fail(
-          Code::not_provided,
-          fmt::format("'{}': Zero and a mesh together are not provided: choose one of them", graph.name));
-    }
-  for (const Node& node : graph.nodes)
-    if (node.op == &shard_op()) {
-      mesh = mesh_in(node.attributes);
-      rank = static_cast<std::uint32_t>(node.attributes.get("rank", std::int64_t{0}));
-    }
+Result<Layouts> layouts_over_mesh(Graph whole, const MeshPlace& place) {
+  MeshDivider divider(std::move(whole), place);
+  MUSTER_TRY_VOID(divider.run());
+  return divider.layouts();
+}
+
+Result<> divide_over_mesh(Graph& graph, const MeshPlace& place, const Layouts& transferred) {
   remove_dead(graph);
-  MUSTER_TRY(graph, MeshDivider(std::move(graph), std::move(mesh), rank).run());
+  MeshDivider divider(std::move(graph), place, transferred);
+  MUSTER_TRY(graph, divider.run());
   return {};
 }
 

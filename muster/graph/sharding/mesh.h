@@ -2,6 +2,9 @@
 // whole graph and makes its part of it.
 #pragma once
 
+#include <map>
+#include <optional>
+
 #include "muster/graph/layout.h"
 #include "muster/graph/nodes.h"
 
@@ -15,15 +18,27 @@ bool is_over_mesh(const TensorLayout& layout);
 // fit, and what would.
 Result<TensorLayout> layout_in(const Attributes& attributes, const Shape& shape);
 
-// Whether a graph says how it is divided: by a `shard`, or by parameters that are divided over a mesh (and
-// not for their updates alone).
-bool is_sharded(const Graph& graph);
+// A mesh, and which of its ranks this process is.
+struct MeshPlace {
+  MeshPtr mesh;
+  std::uint32_t rank = 0;
+};
+
+// Over which mesh a graph is divided; nothing: over none. An error where it is divided over one in two ways.
+Result<std::optional<MeshPlace>> mesh_of(const Graph& graph);
+
+// How values are divided.
+using Layouts = std::map<ValueId, TensorLayout>;
+
+// Those of all values, as they follow from the `shard`s and the divided parameters of the whole graph.
+Result<Layouts> layouts_over_mesh(Graph whole, const MeshPlace& place);
 
 // Puts this rank's part of `graph` in its place. What follows from the `shard`s and from divided parameters
 // goes on from op to op by the rules of their rows (Op::dimensions); between layouts that differ come slices,
 // all_gather and all_reduce in the group of the ranks concerned. Ops without a rule get whole tensors. Inputs
 // are whole on every rank, and so are the outputs. Of the updates of divided parameters each rank makes its
-// piece.
-Result<> divide_over_mesh(Graph& graph);
+// piece. Of a stage of a placed network `transferred` are the layouts of what it sends and receives, in which
+// the ranks that are at the same place of their stages' meshes hand it on.
+Result<> divide_over_mesh(Graph& graph, const MeshPlace& place, const Layouts& transferred = {});
 
 }  // namespace muster::graph

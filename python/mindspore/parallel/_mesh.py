@@ -39,17 +39,19 @@ def begin_if_due() -> None:
     context = muster._core._context()
     if not (_said["full_batch"] and _utils._is_in_auto_parallel_mode()) or _said["axes"] is not None:
         return
-    if context["world_size"] == 1 or _pipeline.stages() > 1:
+    stages = _pipeline.stages()
+    workers = context["world_size"] // stages  # of one stage
+    if workers <= 1:
         return
     if not _said["cuts"]:
-        return _begin_plan()
+        return _begin_plan() if stages == 1 else None
     _end_plan()
-    axes = [prime for size in _said["matrix"] or (context["world_size"],) for prime in _primes_of(size)]
-    if math.prod(axes) != context["world_size"]:
-        axes = _primes_of(context["world_size"])
+    axes = [prime for size in _said["matrix"] or (workers,) for prime in _primes_of(size)]
+    if math.prod(axes) != workers:
+        axes = _primes_of(workers)
     muster.set_auto_parallel_context(parallel_mode="stand_alone")
     try:
-        muster.parallel.mesh(**{f"d{axis}": size for axis, size in enumerate(axes)})
+        muster.parallel.mesh(stages=stages, **{f"d{axis}": size for axis, size in enumerate(axes)})
     except NotImplementedError as error:  # processes may come back
         muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
         return _device.note_once(f"note: shard() has no effect: {error}")
@@ -75,7 +77,7 @@ def _end_plan() -> None:
 
 
 def leave() -> None:
-    """Operators are whole from now on: the workers share the batch, or stages."""
+    """Operators are whole from now on: the workers share the batch."""
     was_on = is_on()
     _end_plan()
     if was_on:

@@ -35,9 +35,10 @@ def choose(stages=1, interleave=False, scheduler="1f1b") -> None:
         note_schedule(f"scheduler='{scheduler}'")
     if interleave:
         note_schedule("interleave")
-    _chosen.update(stages=stages, scheduler=scheduler)
-    if stages > 1:
+    if stages != _chosen["stages"]:
         _mesh.leave()
+    _chosen.update(stages=stages, scheduler=scheduler)
+    _mesh.begin_if_due()
 
 
 def stages() -> int:

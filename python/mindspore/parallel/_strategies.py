@@ -8,9 +8,8 @@ from mindspore.parallel._layout import Layout
 
 _REPLICATED = (
     "note: shard() has no effect: operators are divided in semi-automatic mode where every worker is given "
-    "the whole batch (full_batch=True, or dataset_strategy('full_batch')), without stages; here "
-    "every worker computes all of an operator, with the same numbers and no memory saved "
-    "(docs/guide/parallel.md)"
+    "the whole batch (full_batch=True, or dataset_strategy('full_batch')); here every worker computes all of "
+    "an operator, with the same numbers and no memory saved (docs/guide/parallel.md)"
 )
 
 
@@ -63,12 +62,13 @@ class Strategy:
         return given
 
     def _check_workers(self, name, given, pieces, needed):
-        workers = _utils._get_device_num()
-        if workers == 1 or (needed <= workers and workers % pieces == 0):
+        workers = _utils._get_stage_device_num()
+        if workers <= 1 or (needed <= workers and workers % pieces == 0):
             return
         raise ValueError(
-            f"{self._what}: {name} is {_text(given)}, which takes {pieces} workers; this job has {workers}. "
-            f"Choose cuts whose product is one of {_divisors(workers)}, or start {pieces} workers"
+            f"{self._what}: {name} is {_text(given)}, which takes {pieces} workers; this job has "
+            f"{workers}{_each_stage()}. Choose cuts whose product is one of {_divisors(workers)}, or start "
+            f"{pieces} workers"
         )
 
     def call(self, function, inputs, name, primitive=None):
@@ -151,6 +151,10 @@ def _flat(strategies):
         )
         flat.extend(each if is_nested else (each,))
     return tuple(flat)
+
+
+def _each_stage() -> str:
+    return "" if _utils._get_stage_device_num() == _utils._get_device_num() else " for each stage"
 
 
 def _numbers(given):

@@ -71,7 +71,7 @@ void bind_place(nb::module_& core) {
       nb::arg("data"), nb::arg("model"),
       "How steps are divided that have no layout; data 0: rank 0 decides at the first step.");
   core.def("_set_shares_batch", &train::set_shares_batch, nb::arg("shares"), nb::arg("mesh"),
-           "Whether all workers compute one batch together, as parts of a mesh.");
+           nb::arg("mesh_stages") = 1, "Whether all workers compute one batch together, as parts of a mesh.");
 }
 
 }  // namespace muster::python

@@ -140,7 +140,7 @@ std::set<std::string_view> divided_ops(const Graph& whole) {
   };
   for (const Node& node : whole.nodes) before.insert({node.op, types_of(whole, node)});
   Graph made = whole;
-  EXPECT_TRUE(divide_over_mesh(made));
+  EXPECT_TRUE(divide_over_mesh(made, **mesh_of(made)));
   std::set<std::string_view> names;
   for (const Node& node : made.nodes)
     if (!before.contains({node.op, types_of(made, node)})) names.insert(node.op->name);
@@ -241,7 +241,7 @@ TEST(Redistribution, PartsOfASumBecomePiecesOfAnyLayout) {
 
 std::string calls_between(const Body& body, const std::vector<TensorType>& types) {
   Result<Traced> made = traced(body, types, two_by_two, Layouts(types.size()), 0, false);
-  EXPECT_TRUE(made && divide_over_mesh(made->graph));
+  EXPECT_TRUE(made && divide_over_mesh(made->graph, **mesh_of(made->graph)));
   std::string names;
   for (const Node& node : made->graph.nodes)
     if (node.op->collective) names += (names.empty() ? "" : " ") + std::string(node.op->name);
