@@ -6,7 +6,8 @@
 predicted: three nets over every plan of `muster plan`, in turn: the error of the predicted step, and the
 chosen plan over the fastest that was measured. A measured step has the reading of its batch and Python in it,
 which are not predicted. zero: what a worker holds at each level beside the arithmetic, and the step of level
-3 over plain data parallel, four workers. mesh: eight workers over one process with two threads. convert: a
+3 over plain data parallel, four workers. mesh: eight workers over one process with two threads. stages: the
+same as samples, weights and stages at once, and two stages with a batch in parts. convert: a
 checkpoint cut for two workers. Losses are compared first, with those of one process, or of level 0.
 """
 
@@ -136,6 +137,36 @@ def mesh(options: argparse.Namespace) -> None:
     )
 
 
+def median_of(rounds: int, workers: int, threads: int, layout: str, **settings: str) -> Answer:
+    answers = [
+        run(workers, NET="transformer", LAYOUT=f"stages {layout}", OMP_NUM_THREADS=str(threads), **settings)
+        for _ in range(rounds)
+    ]
+    answers[0].step = statistics.median(each.step for each in answers)
+    return answers[0]
+
+
+def stages(options: argparse.Namespace) -> None:
+    settings = {"WIDTH": "512", "BLOCKS": "8", "LENGTH": "64", "BATCH": "16", "STEPS": "12"}
+    alone = median_of(options.rounds, 1, 2, "1,1,1,1", **settings)
+    divided = median_of(options.rounds, 8, 1, "2,2,2,1", **settings)
+    check(divided, alone, "data=2, model=2, stages=2")
+    print(
+        f"transformer of {alone.held[0] / 4e6:.1f} M, 8 workers as data=2, model=2, stages=2: "
+        f"{divided.step * 1e3:.0f} ms, one process {alone.step * 1e3:.0f} ms: {divided.step / alone.step:.2f} "
+        "(wanted: 1.15)"
+    )
+    one_thread = median_of(options.rounds, 1, 1, "1,1,1,1", **settings)
+    for parts in (1, 2, 4, 8):
+        staged = median_of(options.rounds, 2, 1, f"1,1,2,{parts}", **settings)
+        check(staged, alone, f"two stages, {parts} parts")
+        print(
+            f"two stages, {parts} parts of a batch: {staged.step * 1e3:.0f} ms, half of one process's step "
+            f"{one_thread.step * 500:.0f} ms: {2 * staged.step / one_thread.step:.2f} "
+            f"(wanted: {(parts + 1) / parts + 0.05:.2f})"
+        )
+
+
 def convert(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -178,7 +209,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="of predicted")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--megabytes", type=int, default=1024, help="of the checkpoint that is converted")
-    parts = {"predicted": predicted, "zero": zero, "mesh": mesh, "convert": convert}
+    parts = {"predicted": predicted, "zero": zero, "mesh": mesh, "stages": stages, "convert": convert}
     parser.add_argument("--only", choices=parts)
     options = parser.parse_args()
     for name, part in parts.items():

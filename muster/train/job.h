@@ -59,8 +59,9 @@ std::uint32_t world_size();
 // Groups of some workers, by name; their own ranks count from 0 in the order of `ranks`, which are those of
 // the job. Who is not in a group need not know of it. The members connect at their first call together. The
 // same name and ranks again change nothing. "" is the group of all workers. Refused in a job whose processes
-// may come back, and for a worker that is none of the ranks.
-Result<> create_group(const std::string& name, std::vector<std::uint32_t> ranks);
+// may come back, unless it is `of_steps`: of trainings alone, which go back to a point when one is lost; and
+// for a worker that is none of the ranks.
+Result<> create_group(const std::string& name, std::vector<std::uint32_t> ranks, bool of_steps = false);
 // Its calls are over; an error for a name that is none.
 Result<> destroy_group(const std::string& name);
 Result<std::vector<std::uint32_t>> group_ranks(const std::string& name);

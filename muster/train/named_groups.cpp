@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "muster/net/net.h"
+#include "muster/train/aborted_step.h"
 #include "muster/train/job.h"
 #include "muster/train/process.h"
 #include "muster/train/run_context.h"
@@ -80,7 +81,16 @@ Result<AsyncGroup*> NamedGroups::calls_of(const Members& members) {
   return members.name.empty() ? groups.calls() : groups.some_workers(members);
 }
 
-// The calls of a group as plans make them.
+namespace {
+
+std::span<std::byte> bytes_at(void* data, std::size_t size_bytes) {
+  return {static_cast<std::byte*>(data), size_bytes};
+}
+
+}  // namespace
+
+// The calls of a group as plans make them. None is made again in another epoch: who has passed it is not
+// known.
 class NamedGroups::SomeWorkers final : public Communicator {
  public:
   explicit SomeWorkers(Members members) : members_(std::move(members)) {}
@@ -91,33 +101,46 @@ class NamedGroups::SomeWorkers final : public Communicator {
   std::uint32_t size() const override { return static_cast<std::uint32_t>(members_.ranks.size()); }
   Result<> all_reduce(const void* in, void* out, std::size_t count, DType dtype,
                       Reduction reduction) override {
-    return call([&](Communicator& group) { return group.all_reduce(in, out, count, dtype, reduction); });
+    return call([&](Communicator& group) { return group.all_reduce(in, out, count, dtype, reduction); },
+                bytes_at(out, count * size_bytes(dtype)));
   }
   using Communicator::all_gather;
   Result<> all_gather(const void* in, void* out, std::size_t size_bytes) override {
-    return call([&](Communicator& group) { return group.all_gather(in, out, size_bytes); });
+    return call([&](Communicator& group) { return group.all_gather(in, out, size_bytes); },
+                bytes_at(out, size() * size_bytes));
   }
   Result<> reduce_scatter(const void* in, void* out, std::size_t count, DType dtype,
                           Reduction reduction) override {
-    return call([&](Communicator& group) { return group.reduce_scatter(in, out, count, dtype, reduction); });
+    return call([&](Communicator& group) { return group.reduce_scatter(in, out, count, dtype, reduction); },
+                bytes_at(out, count * size_bytes(dtype)));
   }
   Result<> reduce(const void* in, void* out, std::size_t count, DType dtype, Reduction reduction,
                   std::uint32_t root) override {
-    return call([&](Communicator& group) { return group.reduce(in, out, count, dtype, reduction, root); });
+    return call([&](Communicator& group) { return group.reduce(in, out, count, dtype, reduction, root); },
+                bytes_at(out, count * size_bytes(dtype)));
   }
   Result<> broadcast(void* data, std::size_t size_bytes, std::uint32_t root) override {
     return call([&](Communicator& group) { return group.broadcast(data, size_bytes, root); });
   }
   Result<> all_to_all(SentPieces in, ReceivedPieces out) override {
-    return call([&](Communicator& group) { return group.all_to_all(in, out); });
+    MUSTER_TRY_VOID(call([&](Communicator& group) { return group.all_to_all(in, out); }));
+    if (step_is_aborted())
+      for (const auto piece : out) std::ranges::fill(piece, std::byte{0});
+    return {};
   }
   bool shares_memory() const override { return false; }
 
  private:
-  Result<> call(const AsyncGroup::Call& make) {
-    return calls_of(members_)
-        .and_then([&](AsyncGroup* calls) { return calls->run(make); })
-        .map_error([&](Error error) { return explained(members_, std::move(error)); });
+  // Of `out` the rest of a step that is void computes with zeros.
+  Result<> call(const AsyncGroup::Call& make, std::span<std::byte> out = {}) {
+    if (!step_is_aborted()) {
+      const auto done = calls_of(members_)
+                            .and_then([&](AsyncGroup* calls) { return calls->run(make); })
+                            .map_error([&](Error error) { return explained(members_, std::move(error)); });
+      MUSTER_TRY_VOID(or_abort(done));
+    }
+    if (step_is_aborted()) std::ranges::fill(out, std::byte{0});
+    return {};
   }
 
   const Members members_;
@@ -242,7 +265,7 @@ Result<Communicator*> find_named_group(std::string_view name, std::optional<std:
 
 // ---- For others -------------------------------------------------------------------------------------------
 
-Result<> create_group(const std::string& name, std::vector<std::uint32_t> ranks) {
+Result<> create_group(const std::string& name, std::vector<std::uint32_t> ranks, bool of_steps) {
   MUSTER_TRY(const std::uint32_t own, get_rank());
   const Members members{.name = name, .ranks = std::move(ranks)};
   std::vector<std::uint32_t> sorted = members.ranks;
@@ -253,7 +276,7 @@ Result<> create_group(const std::string& name, std::vector<std::uint32_t> ranks)
                                                     to_text(members), world_size() - 1));
   if (!std::ranges::binary_search(sorted, own))
     return fail(Code::refused, fmt::format("worker {} is none of {}", own, to_text(members)));
-  if (job_recovers() && sorted.size() < world_size())
+  if (job_recovers() && sorted.size() < world_size() && !of_steps)
     return fail(Code::not_provided,
                 fmt::format("{}: groups of some workers are not provided in a job whose processes may come "
                             "back (MS_ENABLE_RECOVERY)",

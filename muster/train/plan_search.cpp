@@ -17,10 +17,10 @@ std::string memory_text(std::size_t bytes) {
   return fmt::format("{:.2f} GiB", value / (1 << 30));
 }
 
-std::vector<graph::StepLayout> layouts_for(std::uint32_t workers, bool one_axis) {
+std::vector<graph::StepLayout> layouts_for(std::uint32_t workers) {
   std::vector<graph::StepLayout> made;
   for (std::uint32_t model = 1; model <= workers; ++model) {
-    if (workers % model != 0 || (one_axis && model > 1 && model < workers)) continue;
+    if (workers % model != 0) continue;
     for (const std::int64_t level : {0, 1})
       if (level == 0 || workers / model > 1)
         made.push_back({.data = workers / model, .model = model, .zero_level = level});
@@ -75,7 +75,7 @@ FoundPlans find_plans(const std::vector<const NotedGraph*>& step, const SearchOp
                            .known = known.get()});
   };
   if (auto alone = predicted({}, threads_of(1))) found.alone = *std::move(alone);
-  for (const graph::StepLayout& layout : layouts_for(options.workers, options.one_axis)) {
+  for (const graph::StepLayout& layout : layouts_for(options.workers)) {
     StepPlan plan{.layout = layout, .prediction = std::nullopt};
     if (auto made = predicted(layout, threads_of(options.workers)))
       plan.prediction = *std::move(made);

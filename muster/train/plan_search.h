@@ -21,7 +21,6 @@ struct SearchOptions {
   std::uint32_t workers = 1;
   std::optional<std::size_t> memory_bytes = {};  // that a worker may need at the peak; nothing: any
   std::optional<CallTimes> calls = {};
-  bool one_axis = false;  // alone: workers that may come back have no groups
 };
 
 struct FoundPlans {

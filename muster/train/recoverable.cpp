@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "muster/train/aborted_step.h"
+#include "muster/train/divided_parameters.h"
 #include "muster/train/front_end.h"
+#include "muster/train/job.h"
 #include "muster/train/training_loop.h"
 #include "muster/train/updates.h"
 
@@ -99,6 +101,8 @@ Result<> Recoverable::Steps::end_step() {
 }
 
 Result<> Recoverable::Steps::open(TrainingLoop& loop) {
+  // Before anything is restored: a point holds this worker's pieces.
+  if (world_size() > 1) MUSTER_TRY_VOID(divide_optimizer(*options_.optimizer));
   loop.read(Batches(options_.dataset, passes_));
   loop.start_at(0, 0);
   return {};

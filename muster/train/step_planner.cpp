@@ -26,7 +26,7 @@ Result<> make_groups(const StepLayout& layout) {
     const std::vector<std::uint32_t> members = mesh.group_of(rank(), {axis});
     std::string name = "mesh";
     for (const std::uint32_t member : members) name += fmt::format(" {}", member);
-    MUSTER_TRY_VOID(create_group(name, members));
+    MUSTER_TRY_VOID(create_group(name, members, true));
   }
   return {};
 }
@@ -42,9 +42,8 @@ Result<> begin(const StepLayout& layout) {
 StepLayout best_of(const graph::Graph& graph, std::span<const Tensor> inputs,
                    const graph::PlanOptions& options, const std::optional<CallTimes>& calls) {
   const NotedGraph noted{.graph = graph, .inputs = {inputs.begin(), inputs.end()}, .options = options};
-  const FoundPlans found = find_plans(
-      {&noted},
-      {.workers = world_size(), .memory_bytes = std::nullopt, .calls = calls, .one_axis = job_recovers()});
+  const FoundPlans found =
+      find_plans({&noted}, {.workers = world_size(), .memory_bytes = std::nullopt, .calls = calls});
   if (found.plans.empty()) return {.data = 0};
   log::info(fmt::format("the step is divided by {}: predicted {} a step", to_string(found.plans[0].layout),
                         graph::time_text(found.plans[0].prediction->step_s())));

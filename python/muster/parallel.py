@@ -74,8 +74,6 @@ def mesh(*, stages: int = 1, **axes: int) -> None:
         TypeError: A size is no whole number.
         ValueError: A size is below 1; the product is not the number of workers; the parallel mode is
             'data_parallel', which shares the batch in another way.
-        NotImplementedError: There are several axes, or stages, and processes of the job may come back
-            (MS_ENABLE_RECOVERY).
     """
     if stages != 1:
         axes = {**axes, "stages": stages}
@@ -122,7 +120,7 @@ def _make_groups(sizes: list[int], cutting: int, rank: int) -> None:
             ]
             name = " ".join(map(str, ("mesh", *members)))
             if 1 < len(members) < len(places) and name not in _made_groups:
-                _core._create_group(name, members)
+                _core._create_group(name, members, of_steps=True)
                 _made_groups.add(name)
 
 

@@ -257,14 +257,19 @@ def ends_of_a_job(folder, level, dies, step=None):
         .replace("LEVEL", str(level))
         .replace("OPTIMIZER", OPTIMIZERS["Adam"])
     )
-    (folder / "train.py").write_text(script.replace("Losses())", "[Dies()])").replace("DIES", str(dies)))
+    script = script.replace("Losses())", "[Dies()])").replace("DIES", str(dies))
+    return ends_of_a_script(folder, script, 2, dies)
+
+
+def ends_of_a_script(folder, script, workers, dies):
+    (folder / "train.py").write_text(script)
     environment = {
         **clean_environment(),
         "PATH": SEARCH_PATH,
         "MS_ENABLE_RECOVERY": "1",
         "MS_RECOVERY_PATH": str(folder / "points"),
     }
-    command = [BUILD / "apps/muster/muster", "run", "-n", "2", "--max-restarts", "2", "train.py"]
+    command = [BUILD / "apps/muster/muster", "run", "-n", str(workers), "--max-restarts", "2", "train.py"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (folder / "died").exists() == (dies is not None)
@@ -277,6 +282,123 @@ def test_a_killed_worker_comes_back_to_its_pieces(tmp_path, level):
     assert len(unbroken) > 12
     for dies in (0, 1):
         assert ends_of_a_job(tmp_path / str(dies), level, dies) == unbroken
+
+
+STAGES = """
+parallel.mesh(**MESH_AXES)
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2, self.head = nn.Dense(12, 16), nn.Dense(16, 8), nn.Dense(8, 4)
+        self.dropout = nn.Dropout(p=DROPS)
+        PLACES
+        parallel.shard(self.fc1.weight, FIRST)
+        parallel.shard(self.fc2.weight, (None, "model"))
+
+    def construct(self, x):
+        x = parallel.shard(x, SAMPLES)
+        return self.head(ops.tanh(self.fc2(self.dropout(ops.gelu(self.fc1(x))))))
+
+net = Net()
+optimizer = nn.Adam(net.trainable_params(), 0.01)
+model = train.Model(net, nn.CrossEntropyLoss(), optimizer, metrics={"acc"})
+"""
+FIT = """
+model.train(2, rows(sharded=False), Losses(), micro_batches=PARTS)
+print("held", parallel.held_bytes(net), parallel.held_bytes(optimizer))
+print("accuracy", model.eval(rows(sharded=False))["acc"])
+for name, value in model.gather_parameters().items():
+    print("sum", name, repr(float(np.abs(value.asnumpy().astype(np.float64)).sum())))
+"""
+PLACES = 'self.fc1.place("MS_WORKER", 0); self.fc2.place("MS_WORKER", 1)'
+
+
+def stages_script(
+    code=FIT, axes=None, places=PLACES, first=("model", None), samples=("data", None), parts=1, drops=0.3
+):
+    text = STAGES + code
+    values = {"MESH_AXES": axes or {"data": 2, "model": 2, "stages": 2}, "FIRST": first, "SAMPLES": samples}
+    for name, value in {**values, "PARTS": parts, "DROPS": drops}.items():
+        text = text.replace(name, repr(value))
+    return text.replace("PLACES", places)
+
+
+END = """
+model.train(4, rows(sharded=False), [Dies()])
+show([net])
+"""
+LOSES_ITS_DISK = """flag.touch()
+            import shutil
+            for folder in pathlib.Path("points").glob(f"job-*/worker_{rank}"):
+                shutil.rmtree(folder)
+                flag.write_text(folder.name)
+"""
+
+
+def ends_of_a_mesh(folder, axes, workers, dies, loses_its_disk=False):
+    folder.mkdir()
+    places = PLACES if "stages" in axes else "pass"
+    script = SETUP + KILLED.replace("DIES", str(dies)) + stages_script(END, axes, places)
+    if loses_its_disk:
+        script = script.replace("flag.touch()\n", LOSES_ITS_DISK)
+    ends = ends_of_a_script(folder, script, workers, dies)
+    assert not loses_its_disk or (folder / "died").read_text() == f"worker_{dies}"
+    return ends
+
+
+@pytest.mark.parametrize(
+    ("axes", "workers"),
+    [
+        ({"data": 1, "model": 2}, 2),
+        ({"data": 2, "model": 2}, 4),
+        ({"data": 1, "model": 2, "stages": 2}, 4),
+        ({"data": 2, "model": 2, "stages": 2}, 8),
+    ],
+    ids=["one axis", "two axes", "stages", "all three"],
+)
+def test_a_killed_worker_of_a_mesh_comes_back_to_its_pieces(tmp_path, axes, workers):
+    unbroken = ends_of_a_mesh(tmp_path / "unbroken", axes, workers, None)
+    assert len(unbroken) == 6 * workers
+    assert ends_of_a_mesh(tmp_path / "first", axes, workers, 0) == unbroken
+    assert ends_of_a_mesh(tmp_path / "last", axes, workers, workers - 1, loses_its_disk=True) == unbroken
+
+
+BY_HAND = """
+import os, pathlib, signal
+REDUCER
+loss_fn = nn.CrossEntropyLoss()
+both = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, optimizer.parameters)
+for epoch, step, (x, y) in muster.recoverable(net, optimizer, rows(sharded=SHARDED), 3, save_steps=2):
+    optimizer(reducer(both(x, y)[1]))
+    flag = pathlib.Path("died")
+    if rank == DIES and (epoch, step) == (1, 1) and not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+show([net])
+"""
+
+
+def ends_by_hand(folder, workers, dies, setup, sharded, reducer):
+    folder.mkdir()
+    loop = BY_HAND.replace("SHARDED", str(sharded)).replace("DIES", str(dies)).replace("REDUCER", reducer)
+    return ends_of_a_script(folder, SETUP + setup + loop, workers, dies)
+
+
+def test_a_killed_worker_comes_back_to_its_pieces_in_a_loop_by_hand(tmp_path):
+    mesh = (
+        4,
+        stages_script("", {"data": 2, "model": 2}, "pass"),
+        False,
+        "reducer = lambda gradients: gradients",
+    )
+    zero = ZERO.partition("model = ")[0].replace("LEVEL", "3").replace("OPTIMIZER", OPTIMIZERS["Adam"])
+    shared = (2, zero, True, "reducer = nn.DistributedGradReducer(optimizer.parameters)")
+    for name, (workers, *setting) in {"mesh": mesh, "zero": shared}.items():
+        unbroken = ends_by_hand(tmp_path / f"{name}-unbroken", workers, None, *setting)
+        assert len(unbroken) == 6 * workers
+        for dies in (0, workers - 1):
+            assert ends_by_hand(tmp_path / f"{name}-{dies}", workers, dies, *setting) == unbroken
 
 
 def test_a_killed_worker_comes_back_to_its_pieces_in_a_step_of_the_scripts_own(tmp_path):
@@ -430,46 +552,6 @@ def test_what_cannot_be_divided_is_an_error_where_it_is_said():
     assert re.search(r"kind: TypeError", text)
     assert re.search(r"cut: ValueError .*dimension 0 of \(3, 8\) cannot be cut into 2 .* into 1, 3", text)
     assert re.search(r"parameter: ValueError .*dimension 0 of \(3, 8\)", text)
-
-
-STAGES = """
-parallel.mesh(**MESH_AXES)
-
-class Net(nn.Cell):
-    def __init__(self):
-        super().__init__()
-        self.fc1, self.fc2, self.head = nn.Dense(12, 16), nn.Dense(16, 8), nn.Dense(8, 4)
-        self.dropout = nn.Dropout(p=DROPS)
-        PLACES
-        parallel.shard(self.fc1.weight, FIRST)
-        parallel.shard(self.fc2.weight, (None, "model"))
-
-    def construct(self, x):
-        x = parallel.shard(x, SAMPLES)
-        return self.head(ops.tanh(self.fc2(self.dropout(ops.gelu(self.fc1(x))))))
-
-net = Net()
-optimizer = nn.Adam(net.trainable_params(), 0.01)
-model = train.Model(net, nn.CrossEntropyLoss(), optimizer, metrics={"acc"})
-"""
-FIT = """
-model.train(2, rows(sharded=False), Losses(), micro_batches=PARTS)
-print("held", parallel.held_bytes(net), parallel.held_bytes(optimizer))
-print("accuracy", model.eval(rows(sharded=False))["acc"])
-for name, value in model.gather_parameters().items():
-    print("sum", name, repr(float(np.abs(value.asnumpy().astype(np.float64)).sum())))
-"""
-PLACES = 'self.fc1.place("MS_WORKER", 0); self.fc2.place("MS_WORKER", 1)'
-
-
-def stages_script(
-    code=FIT, axes=None, places=PLACES, first=("model", None), samples=("data", None), parts=1, drops=0.3
-):
-    text = STAGES + code
-    values = {"MESH_AXES": axes or {"data": 2, "model": 2, "stages": 2}, "FIRST": first, "SAMPLES": samples}
-    for name, value in {**values, "PARTS": parts, "DROPS": drops}.items():
-        text = text.replace(name, repr(value))
-    return text.replace("PLACES", places)
 
 
 @pytest.mark.parametrize("transport", ["auto", "tcp"])

@@ -5,7 +5,7 @@ import itertools
 import math
 
 import muster
-from mindspore import _device, _names
+from mindspore import _names
 from mindspore.parallel import _utils
 
 # What a script has said so far, and the axes of the mesh once there is one: their sizes, all of them prime,
@@ -50,11 +50,7 @@ def begin_if_due() -> None:
     if math.prod(axes) != workers:
         axes = _primes_of(workers)
     muster.set_auto_parallel_context(parallel_mode="stand_alone")
-    try:
-        muster.parallel.mesh(stages=stages, **{f"d{axis}": size for axis, size in enumerate(axes)})
-    except NotImplementedError as error:  # processes may come back
-        muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
-        return _device.note_once(f"note: shard() has no effect: {error}")
+    muster.parallel.mesh(stages=stages, **{f"d{axis}": size for axis, size in enumerate(axes)})
     _said["axes"] = axes
 
 

@@ -302,10 +302,10 @@ void bind_groups(nb::module_& core) {
   bind_started(core);
   core.def(
       "_create_group",
-      [](const std::string& name, const std::vector<std::uint32_t>& ranks) {
-        unwrap(train::create_group(name, ranks));
+      [](const std::string& name, const std::vector<std::uint32_t>& ranks, bool of_steps) {
+        unwrap(train::create_group(name, ranks, of_steps));
       },
-      nb::arg("name"), nb::arg("ranks"));
+      nb::arg("name"), nb::arg("ranks"), nb::arg("of_steps") = false);
   core.def(
       "_destroy_group",
       [](const std::string& name) {
