@@ -153,8 +153,8 @@ def stages(options: argparse.Namespace) -> None:
     check(divided, alone, "data=2, model=2, stages=2")
     print(
         f"transformer of {alone.held[0] / 4e6:.1f} M, 8 workers as data=2, model=2, stages=2: "
-        f"{divided.step * 1e3:.0f} ms, one process {alone.step * 1e3:.0f} ms: {divided.step / alone.step:.2f} "
-        "(wanted: 1.15)"
+        f"{divided.step * 1e3:.0f} ms, one process {alone.step * 1e3:.0f} ms: "
+        f"{divided.step / alone.step:.2f} (wanted: 1.15)"
     )
     one_thread = median_of(options.rounds, 1, 1, "1,1,1,1", **settings)
     for parts in (1, 2, 4, 8):

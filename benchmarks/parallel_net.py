@@ -2,8 +2,8 @@
 
 NET: mlp, convolution or transformer. LAYOUT: "data,model,zero" for parallel.plan, "zero N" for data parallel
 with that level of Zero, "stages data,model,stages,parts" for a transformer whose blocks lie on so many meshes
-and whose batch goes through them in parts, or "none". STEPS: in all. BATCH: of all workers. BLOCKS, LENGTH: of
-the transformer.
+and whose batch goes through them in parts, or "none". STEPS: in all. BATCH: of all workers. BLOCKS, LENGTH:
+of the transformer.
 """
 
 import os

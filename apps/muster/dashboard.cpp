@@ -40,6 +40,8 @@ int show_job(JobServer& server, const DashboardFlags& flags) {
   if (!security) return refuse("dashboard", security.error().message);
   const auto ask = [&] { return launch::ask_status(*scheduler, *security, real_clock()); };
   if (const auto job = ask(); !job) return refuse("dashboard", job.error().message, 1);
+  if (!server.is_local() && *security != nullptr && (*security)->uses_certificates())
+    server.encrypt(*security);
   if (!flags.logs.empty()) server.set_logs(flags.logs, false);
   announce(server);
   const auto served = server.serve(ask, real_clock());

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "muster/launch/secret_file.h"
 #include "muster/launch/settings/wrong.h"
+#include "muster/launch/status.h"
 
 namespace muster::launch {
 namespace {
@@ -50,6 +52,21 @@ Result<> check_protection(const Preset& preset, const JobSettings& job, const En
       "  --tls-config FILE   certificates: muster certs new --hosts ...\n"
       "  --open              none: {}",
       preset.openness));
+}
+
+Result<std::shared_ptr<const net::Security>> find_security(const JobSettings& job,
+                                                           const Environment& environment) {
+  std::map<std::string, std::string, std::less<>> variables;
+  const auto add = [&](const char* name, const std::string& said) {
+    const std::string value = said.empty() ? environment.get(name).value_or("") : said;
+    if (!value.empty()) variables.emplace(name, value);
+  };
+  add("MUSTER_TLS_CONFIG", job.tls_config.value);
+  add("MUSTER_TLS_CLIENT_PASSWORD_FILE", job.client_password_file.value);
+  add("MUSTER_TLS_SERVER_PASSWORD_FILE", job.server_password_file.value);
+  add("MUSTER_TOKEN_FILE", job.token_file.value);
+  add("MUSTER_STRICT", "");
+  return find_security(FixedEnvironment(std::move(variables)));
 }
 
 Result<std::string> token_to_hand_out(const Preset& preset, const JobSettings& job,

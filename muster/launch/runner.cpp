@@ -175,7 +175,16 @@ SupervisorOptions supervisor_options(const JobSettings& job, const Environment& 
 // What shows the job over HTTP while it runs.
 using Servers = std::vector<std::unique_ptr<JobServer>>;
 
-Result<> open_server(Servers& servers, const JobSettings& job, JobServer::Shows shows) {
+// What other hosts reach is encrypted as the job is, where that has certificates: browsers know no tokens.
+Result<> encrypt(JobServer& server, const JobSettings& job, const Environment& environment) {
+  if (server.is_local()) return {};
+  MUSTER_TRY(auto security, find_security(job, environment));
+  if (security != nullptr && security->uses_certificates()) server.encrypt(std::move(security));
+  return {};
+}
+
+Result<> open_server(Servers& servers, const JobSettings& job, const Environment& environment,
+                     JobServer::Shows shows) {
   const bool is_page = shows == JobServer::Shows::page;
   const auto& [where, origin] = is_page ? job.dashboard : job.metrics_port;
   if (where.empty()) return {};
@@ -186,6 +195,7 @@ Result<> open_server(Servers& servers, const JobSettings& job, JobServer::Shows 
   auto server = JobServer::open(shows, where);
   if (!server)
     return fail(server.error().code, fmt::format("{} {}: {}", origin, where, server.error().message));
+  MUSTER_TRY_VOID(encrypt(*server, job, environment));
   if (is_page) {
     server->set_logs(job.log_folder.value, true);
     MUSTER_TRY_VOID(server->allow_actions({.run_folder = job.log_folder.value,
@@ -205,7 +215,7 @@ bool has_scheduler(const JobSettings& job) {
 Result<Servers> open_servers(const JobSettings& job, const Environment& environment) {
   Servers servers;
   for (const auto shows : {JobServer::Shows::numbers, JobServer::Shows::page})
-    MUSTER_TRY_VOID(open_server(servers, job, shows));
+    MUSTER_TRY_VOID(open_server(servers, job, environment, shows));
   if (!has_scheduler(job) || job.self.value != 0) return servers;
   if (job.dashboard.value.empty()) {
     servers.push_back(std::make_unique<JobServer>(JobServer::recorder()));

@@ -199,7 +199,8 @@ Result<> Socket::begin_tls(SocketSecurity security) {
              TlsSession::create(std::move(security.security),
                                 {.side = security.listens ? TlsSide::listener : TlsSide::connector,
                                  .peer = security.peer_name.empty() ? peer_ : security.peer_name,
-                                 .expected = std::move(security.expected)}));
+                                 .expected = std::move(security.expected),
+                                 .serves_anyone = security.serves_anyone}));
   // Over unix sockets descriptors travel beside the bytes.
   tls_.reset(new TlsChannel(std::move(session), domain != AF_UNIX));
   return {};

@@ -26,6 +26,8 @@ struct SocketSecurity {
   bool listens = false;                   // this side accepted the connection
   std::optional<Identity> expected = {};  // none: any certificate that is believed
   std::string peer_name = {};             // how errors call the other side; empty: as the socket does
+  bool serves_anyone =
+      false;  // who connects needs no certificate: pages for browsers. With certificates only
 };
 
 class Socket {

@@ -87,6 +87,11 @@ Result<> TlsSession::open_ssl() {
     SSL_set_accept_state(ssl_);
   else
     SSL_set_connect_state(ssl_);
+  if (options_.serves_anyone) {
+    MUSTER_CHECK(listens && own.trust != nullptr, "who serves anyone shows a certificate");
+    SSL_set_verify(ssl_, SSL_VERIFY_NONE, nullptr);
+    return {};
+  }
   if (own.trust == nullptr) {
     // Who listens has no certificate, and without the key there is no handshake; who connects believes none.
     SSL_set_verify(ssl_, listens ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, TlsCallbacks::verify);
@@ -246,6 +251,7 @@ Result<bool> TlsSession::shake_hands() {
 
 // OpenSSL has checked all this; that it was asked to is checked here.
 Result<> TlsSession::check_open() {
+  if (options_.serves_anyone) return {};
   if (!security_->uses_certificates()) {
     if (SSL_session_reused(ssl_) == 1 && SSL_version(ssl_) == TLS1_3_VERSION) return {};
     return fail_with(Code::refused, fmt::format("{} showed no token", options_.peer));

@@ -32,6 +32,7 @@ class TlsSession {
     TlsSide side = TlsSide::listener;
     std::string peer = {};                  // how errors name the other side
     std::optional<Identity> expected = {};  // none: any certificate that is believed
+    bool serves_anyone = false;             // a listener that asks for no certificate
   };
   // Before a handshake is through, no more than this is read.
   static constexpr std::size_t handshake_size_limit_bytes = 64 << 10;

@@ -93,7 +93,7 @@ if "TWICE" in os.environ:
 
 
 @contextlib.contextmanager
-def acting_job(folder, *options, workers=2, where="", **variables):
+def acting_job(folder, *options, workers=2, where="", scheme="http", **variables):
     """`muster run --dashboard`; its process, the port of the page and the token of its link."""
     (folder / "train.py").write_text(ACTS)
     page = "--dashboard" + where
@@ -101,7 +101,9 @@ def acting_job(folder, *options, workers=2, where="", **variables):
     environment = {**clean_environment(), "PATH": SEARCH_PATH, **variables}
     process = Process("run", ["env", "-C", str(folder), *command], environment)
     try:
-        match = process.wait_for_line(r"page of the job at http://[^ ]*:(\d+)/(?:#token=([0-9a-f]{32}))?$")
+        match = process.wait_for_line(
+            rf"page of the job at {scheme}://[^ ]*:(\d+)/(?:#token=([0-9a-f]{{32}}))?$"
+        )
         yield process, int(match.group(1)), match.group(2)
     finally:
         if process._popen.poll() is None:
@@ -192,6 +194,15 @@ def kept_page(folder):
         yield int(server.wait_for_line(r"http://127\.0\.0\.1:(\d+)/").group(1))
     finally:
         server.end()
+
+
+@contextlib.contextmanager
+def run_until_end(name, command, environment):
+    process = Process(name, command, environment)
+    try:
+        yield process
+    finally:
+        process.end()
 
 
 def ask(port, path, method="GET", **headers):

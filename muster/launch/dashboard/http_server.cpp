@@ -170,7 +170,8 @@ void HttpServer::turn(TimePoint until, int wakes, const Handler& handler, const 
   std::vector<pollfd> polled = {{.fd = listener_ ? listener_->fd() : -1, .events = POLLIN, .revents = 0},
                                 {.fd = wakes, .events = POLLIN, .revents = 0}};
   for (const Connection& each : connections_) {
-    polled.push_back({.fd = each.socket.fd(), .events = POLLIN, .revents = 0});
+    const short awaited = each.shakes_hands ? each.socket.awaited_events() : POLLIN;
+    polled.push_back({.fd = each.socket.fd(), .events = awaited, .revents = 0});
     if (!each.unsent.empty()) polled.back().events = POLLIN | POLLOUT;
     if (!each.is_stream || !each.unsent.empty()) until = std::min(until, each.deadline);
   }
@@ -179,7 +180,10 @@ void HttpServer::turn(TimePoint until, int wakes, const Handler& handler, const 
   auto ready = polled.begin() + 2;
   for (Connection& each : connections_) {
     const short events = (ready++)->revents;
-    if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) receive(each, handler, clock);
+    const bool was_shaking = each.shakes_hands && events != 0;
+    if (was_shaking) shake_hands(each, clock);
+    const bool may_have_come = was_shaking || (events & (POLLIN | POLLHUP | POLLERR)) != 0;
+    if (may_have_come && !each.shakes_hands && !each.is_over) receive(each, handler, clock);
     if (!each.is_over && !each.unsent.empty()) send(each, clock);
   }
   if ((polled.front().revents & POLLIN) != 0) accept(clock);
@@ -190,29 +194,48 @@ void HttpServer::accept(const Clock& clock) {
   net::Arrival arrival = listener_->accept();
   if (!arrival.socket) return;
   connections_.push_back({.socket = *std::move(arrival.socket), .deadline = clock.now() + request_limit});
+  if (security_ != nullptr) {
+    Connection& made = connections_.back();
+    made.shakes_hands = true;
+    made.is_over = !made.socket.begin_tls(
+        {.security = security_, .listens = true, .peer_name = "a browser", .serves_anyone = true});
+  }
   if (connections_.size() <= connections_max) return;
   const auto oldest = std::find_if(connections_.begin(), std::prev(connections_.end()),
                                    [](const Connection& each) { return !each.is_answered; });
   if (oldest != std::prev(connections_.end()))
     oldest->is_over = true;
+  else if (security_ != nullptr)
+    connections_.back().is_over = true;
   else
     answer(connections_.back(), refusal(503, "there are too many connections: try again later"), clock);
+}
+
+void HttpServer::shake_hands(Connection& connection, const Clock& clock) {
+  const auto through = connection.socket.shake_hands();
+  connection.shakes_hands = !through.value_or(false);
+  if (through) return;
+  if (through.error().code != Code::corrupt) {
+    connection.is_over = true;
+    return;
+  }
+  connection.socket.end_tls();  // it speaks no TLS
+  connection.shakes_hands = false;
+  answer(connection, refusal(400, "this page is encrypted: its address begins with https://"), clock);
 }
 
 // What a client does wrong ends its own connection alone.
 void HttpServer::receive(Connection& connection, const Handler& handler, const Clock& clock) {
   std::array<char, 2048> bytes;
   const iovec piece{bytes.data(), bytes.size()};
-  const auto size = connection.socket.receive_some(std::span(&piece, 1));
-  if (!size) {
-    connection.is_over = true;
-    return;
-  }
-  if (connection.is_answered) return;  // what comes behind a request is nothing
-  connection.request.append(bytes.data(), *size);
-  if (connection.request.find("\r\n\r\n") == std::string::npos) {
+  while (true) {
+    const auto size = connection.socket.receive_some(std::span(&piece, 1));
+    if (!size) connection.is_over = true;
+    if (!size || connection.is_answered) return;  // what comes behind a request is nothing
+    connection.request.append(bytes.data(), *size);
+    if (connection.request.find("\r\n\r\n") != std::string::npos) break;
     if (connection.request.size() > request_bytes_max) connection.is_over = true;
-    return;
+    if (connection.is_over || *size == 0) return;
   }
   const auto request = parse_request(connection.request);
   answer(connection, request ? handler(*request) : refusal(400, request.error().message), clock);

@@ -2,7 +2,8 @@
 // stream of server-sent events. Each connection is one request.
 //
 // Against floods: a request has 2 s and 8 KiB, an answer 10 s to be read. There are at most 64 connections,
-// of which the oldest without a whole request makes room for one more, and 16 streams.
+// of which the oldest without a whole request makes room for one more, and 16 streams. The time of a request
+// counts from its connection on, with its TLS.
 #pragma once
 
 #include <cstddef>
@@ -49,6 +50,10 @@ class HttpServer {
   static HttpServer closed() { return HttpServer(std::nullopt); }
   net::Address address() const { return listener_ ? listener_->address() : net::Address{}; }
 
+  // From here on every connection is HTTPS: `security` has certificates, and asks browsers for none.
+  void encrypt(std::shared_ptr<const net::Security> security) { security_ = std::move(security); }
+  bool is_encrypted() const { return security_ != nullptr; }
+
   // For a child of fork(): a copy to be made before, and what the child makes of it.
   Result<net::Descriptor> duplicate() const {
     return listener_ ? listener_->duplicate() : Result<net::Descriptor>(net::Descriptor());
@@ -69,6 +74,7 @@ class HttpServer {
     net::Socket socket;
     TimePoint deadline;  // of its request, or of its answer
     std::string request = {};
+    bool shakes_hands = false;  // TLS is not through
     bool is_answered = false;
     bool is_stream = false;
     std::deque<std::shared_ptr<const std::string>> unsent = {};
@@ -78,6 +84,7 @@ class HttpServer {
 
   explicit HttpServer(std::optional<net::TcpListener> listener) : listener_(std::move(listener)) {}
   void accept(const Clock& clock);
+  void shake_hands(Connection& connection, const Clock& clock);
   void receive(Connection& connection, const Handler& handler, const Clock& clock);
   void answer(Connection& connection, HttpResponse response, const Clock& clock);
   void send(Connection& connection, const Clock& clock);
@@ -85,6 +92,7 @@ class HttpServer {
   void close_what_is_over(TimePoint now);
 
   std::optional<net::TcpListener> listener_;
+  std::shared_ptr<const net::Security> security_;
   std::list<Connection> connections_;
 };
 

@@ -132,7 +132,8 @@ json point_json(const JobPoint& point) {
                {"step_seconds", number_json(point.step_seconds)},
                {"samples", number_json(point.samples)},
                {"memory_bytes", number_json(point.memory_bytes)}};
-  for (const auto& [name, value] : point.metrics) made[std::string(metric_prefix) + name] = number_json(value);
+  for (const auto& [name, value] : point.metrics)
+    made[std::string(metric_prefix) + name] = number_json(value);
   return made;
 }
 

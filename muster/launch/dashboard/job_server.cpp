@@ -84,6 +84,9 @@ class JobServer::Implementation {
   Implementation(Shows shows, std::string where, HttpServer http)
       : shows_(shows), where_(std::move(where)), http_(std::move(http)) {}
 
+  bool is_local() const { return net::is_loopback(http_.address().ip); }
+  void encrypt(std::shared_ptr<const net::Security> security) { http_.encrypt(std::move(security)); }
+  std::string origin(std::string_view host) const;
   std::string url() const;
   void set_logs(const std::string& folder, bool records);
   void export_numbers(const OtlpTarget& target) { otlp_target_ = target; }
@@ -140,17 +143,23 @@ class JobServer::Implementation {
 
 // ---- What is answered -------------------------------------------------------------------------------------
 
+std::string JobServer::Implementation::origin(std::string_view host) const {
+  return fmt::format("{}://{}", http_.is_encrypted() ? "https" : "http", host);
+}
+
 std::string JobServer::Implementation::url() const {
-  return fmt::format("http://{}/{}{}", to_string(http_.address()), shows_ == Shows::numbers ? "metrics" : "",
+  return fmt::format("{}/{}{}", origin(to_string(http_.address())), shows_ == Shows::numbers ? "metrics" : "",
                      token_.empty() ? "" : "#token=" + token_);
 }
 
-// The token is on its way in clear text: not over a network.
+// No token goes over a network in clear text.
 Result<> JobServer::Implementation::allow_actions(const Actions& actions) {
-  if (!net::is_loopback(http_.address().ip)) {
-    actions_ =
-        PageActions({.why_not = "nothing can be changed over a network: the page at a port of the launcher's "
-                                "host alone (--dashboard or --dashboard=PORT) can, through ssh -L"});
+  if (!is_local() && !http_.is_encrypted()) {
+    actions_ = PageActions(
+        {.why_not =
+             "nothing can be changed over a network without TLS: the page at a port of the launcher's "
+             "host alone (--dashboard or --dashboard=PORT) can, through ssh -L, and that of a job with "
+             "certificates (--tls-config)"});
     return {};
   }
   MUSTER_TRY(token_, new_page_token());
@@ -183,8 +192,7 @@ std::optional<std::string> JobServer::Implementation::why_foreign(const HttpRequ
     return fmt::format("this server is not called '{}': use its address, or start it as --dashboard {}:PORT",
                        printable(host), printable(host));
   const std::string_view origin = request.header("origin");
-  if (!origin.empty() && origin != fmt::format("http://{}", request.header("host")))
-    return "other sites may not ask";
+  if (!origin.empty() && origin != this->origin(request.header("host"))) return "other sites may not ask";
   const std::string_view site = request.header("sec-fetch-site");
   const bool is_own = site.empty() || site == "same-origin" || site == "none";
   if (!is_own && request.header("sec-fetch-mode") != "navigate") return "other sites may not ask";
@@ -487,6 +495,10 @@ JobServer JobServer::recorder() {
   return JobServer(std::make_unique<Implementation>(Shows::nothing, "", HttpServer::closed()));
 }
 
+bool JobServer::is_local() const { return implementation_->is_local(); }
+void JobServer::encrypt(std::shared_ptr<const net::Security> security) {
+  implementation_->encrypt(std::move(security));
+}
 std::string JobServer::url() const { return implementation_->url(); }
 void JobServer::set_logs(const std::string& folder, bool records) {
   implementation_->set_logs(folder, records);

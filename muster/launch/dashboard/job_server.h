@@ -12,6 +12,7 @@
 
 #include "muster/launch/launch_spec.h"
 #include "muster/launch/status.h"
+#include "muster/net/net.h"
 
 namespace muster::launch {
 
@@ -29,7 +30,11 @@ class JobServer {
   static Result<JobServer> open(Shows shows, const std::string& where);
   // Listens nowhere: only keeps the history of the job in the folder that set_logs names.
   static JobServer recorder();
-  // "http://127.0.0.1:9400/metrics", "http://127.0.0.1:9400/".
+  // Whether this host alone reaches it.
+  bool is_local() const;
+  // HTTPS from here on, by these certificates.
+  void encrypt(std::shared_ptr<const net::Security> security);
+  // "http://127.0.0.1:9400/metrics", "https://10.0.0.5:9400/".
   std::string url() const;
   // Where the logs of the job lie. With `records`, what the page shows is kept there, for serve_recorded.
   void set_logs(const std::string& folder, bool records);

@@ -8,26 +8,10 @@
 #include <filesystem>
 
 #include "muster/launch/hosts/programs.h"
-#include "muster/launch/status.h"
+#include "muster/launch/protection.h"
 
 namespace muster::launch {
 namespace {
-
-// The settings of the job go before the variables of the launcher.
-Result<std::shared_ptr<const net::Security>> security_of(const JobSettings& job,
-                                                         const Environment& environment) {
-  std::map<std::string, std::string, std::less<>> variables;
-  const auto add = [&](const char* name, const std::string& said) {
-    const std::string value = said.empty() ? environment.get(name).value_or("") : said;
-    if (!value.empty()) variables.emplace(name, value);
-  };
-  add("MUSTER_TLS_CONFIG", job.tls_config.value);
-  add("MUSTER_TLS_CLIENT_PASSWORD_FILE", job.client_password_file.value);
-  add("MUSTER_TLS_SERVER_PASSWORD_FILE", job.server_password_file.value);
-  add("MUSTER_TOKEN_FILE", job.token_file.value);
-  add("MUSTER_STRICT", "");
-  return find_security(FixedEnvironment(std::move(variables)));
-}
 
 Result<RendezvousTimes> times_of(const Environment& environment) {
   RendezvousTimes times;
@@ -46,7 +30,7 @@ Result<RendezvousTimes> times_of(const Environment& environment) {
 
 Result<> meet(Gathering& gathered, HostReport own, const Preset& preset, const JobSettings& job,
               const Environment& environment, const GatheringOptions& options) {
-  MUSTER_TRY(auto security, security_of(job, environment));
+  MUSTER_TRY(auto security, find_security(job, environment));
   MUSTER_TRY(const RendezvousTimes times, times_of(environment));
   MUSTER_TRY(
       gathered.rendezvous,
