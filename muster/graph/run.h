@@ -22,11 +22,16 @@ class RunObserver {
     std::string_view op;
     bool talks = false;  // with other workers
   };
+  // What one run of a step is and does.
+  struct Description {
+    std::string text;       // as in Plan::to_string: "conv2d [onednn] -> aBcd16b"
+    double flops = 0;       // a multiply-add counts as two; 0 where the row of the op does not count
+    std::size_t bytes = 0;  // of what it reads and writes
+  };
+  using Describe = std::function<Description()>;
   virtual ~RunObserver() = default;
-  // Behind a step; of a call that goes on beside others, behind the time that it was waited for. `describe`
-  // says which step that is, as in Plan::to_string: "conv2d [onednn] -> aBcd16b".
-  virtual void ran(const Step& step, TimePoint begin, TimePoint end,
-                   const std::function<std::string()>& describe) = 0;
+  // Behind a step; of a call that goes on beside others, behind the time that it was waited for.
+  virtual void ran(const Step& step, TimePoint begin, TimePoint end, const Describe& describe) = 0;
 };
 
 // What a call of some workers goes through: the group of that name, "" being all; with a tag, what sends and

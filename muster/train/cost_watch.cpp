@@ -55,8 +55,7 @@ Result<bool> CostWatch::compiling(graph::Graph& graph, std::span<const Tensor> i
   return false;
 }
 
-void CostWatch::ran(const Step& step, TimePoint begin, TimePoint end,
-                    const std::function<std::string()>& /*describe*/) {
+void CostWatch::ran(const Step& step, TimePoint begin, TimePoint end, const Describe& /*describe*/) {
   const std::lock_guard lock(mutex_);
   if (is_done_) return;
   auto found = spent_.find(step.op);

@@ -27,8 +27,7 @@ class CostWatch final : public graph::RunObserver, public graph::GraphObserver {
 
   Result<bool> compiling(graph::Graph& graph, std::span<const Tensor> inputs,
                          const graph::PlanOptions& options) override;
-  void ran(const Step& step, TimePoint begin, TimePoint end,
-           const std::function<std::string()>& describe) override;
+  void ran(const Step& step, TimePoint begin, TimePoint end, const Describe& describe) override;
 
  private:
   struct Spent {

@@ -68,12 +68,18 @@ void ProfileRecorder::keep(const Profile::Span& span) {
     ++profile_.dropped;
 }
 
-void ProfileRecorder::ran(const Step& step, TimePoint begin, TimePoint end,
-                          const std::function<std::string()>& describe) {
+void ProfileRecorder::ran(const Step& step, TimePoint begin, TimePoint end, const Describe& describe) {
   const std::lock_guard lock(mutex_);
   if (!is_recording_) return;
   const auto [known, is_new] = ops_.try_emplace({step.plan, step.index, step.op.data()}, profile_.ops.size());
-  if (is_new) profile_.ops.push_back({.what = describe(), .op = std::string(step.op), .talks = step.talks});
+  if (is_new) {
+    const Description told = describe();
+    profile_.ops.push_back({.what = told.text,
+                            .op = std::string(step.op),
+                            .talks = step.talks,
+                            .flops = told.flops,
+                            .bytes = told.bytes});
+  }
   Profile::Op& op = profile_.ops[known->second];
   ++op.calls;
   op.total += end - begin;

@@ -16,9 +16,11 @@ struct Profile {
   static constexpr int phases_count = 6;  // of cluster::WorkPhase
 
   struct Op {
-    std::string what;    // "conv2d [onednn] -> aBcd16b"
-    std::string op;      // "conv2d"
-    bool talks = false;  // with other workers: the time that it was waited for
+    std::string what;       // "conv2d [onednn] -> aBcd16b"
+    std::string op;         // "conv2d"
+    bool talks = false;     // with other workers: the time that it was waited for
+    double flops = 0;       // of one call, a multiply-add counts as two; 0: its row does not count
+    std::size_t bytes = 0;  // that one call reads and writes
     std::int64_t calls = 0;
     Duration total{};
   };

@@ -19,8 +19,7 @@ class ProfileRecorder final : public graph::RunObserver {
   Profile stop();
 
   void enter(cluster::WorkPhase phase);
-  void ran(const Step& step, TimePoint begin, TimePoint end,
-           const std::function<std::string()>& describe) override;
+  void ran(const Step& step, TimePoint begin, TimePoint end, const Describe& describe) override;
 
  private:
   void keep(const Profile::Span& span);

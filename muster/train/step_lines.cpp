@@ -102,7 +102,7 @@ std::string_view StepLines::kind_of(const Step& step) {
   return step.index < known->second.size() ? part_name(known->second[step.index]) : "ops";
 }
 
-void StepLines::ran(const Step& step, TimePoint begin, TimePoint end, const std::function<std::string()>&) {
+void StepLines::ran(const Step& step, TimePoint begin, TimePoint end, const Describe&) {
   if (!may_lock()) return;
   const std::lock_guard lock(mutex_);
   if (!is_recording()) return;

@@ -32,8 +32,7 @@ class StepLines final : public graph::RunObserver {
   void made_step(std::uint64_t step);
   // The main thread now does this.
   void enter(cluster::WorkPhase phase);
-  void ran(const Step& step, TimePoint begin, TimePoint end,
-           const std::function<std::string()>& describe) override;
+  void ran(const Step& step, TimePoint begin, TimePoint end, const Describe& describe) override;
   bool is_recording() const { return is_recording_.load(std::memory_order_relaxed); }
 
   struct Span {

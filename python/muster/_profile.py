@@ -7,6 +7,7 @@ clock. `report` joins those of all ranks.
 import contextlib
 import os
 import sys
+from time import perf_counter_ns
 
 from muster import _core
 
@@ -132,19 +133,38 @@ def _ranks_table(ranks):
     return _table(rows)
 
 
+_CACHED = 4 << 20  # bytes of a call that may come from caches, to which the peak of memory is no limit
+
+
+def _rates(flops, size_bytes, calls, time, peaks):
+    """Of what an op did in `time` nanoseconds: GFLOP/s, GB/s, and the greater share of the two peaks."""
+    if not time or not size_bytes:
+        return ["", "", ""]
+    rates = flops / time, size_bytes / time
+    shares = [rate / peak for rate, peak in zip(rates, peaks or (), strict=False)]
+    if size_bytes / calls < _CACHED:
+        del shares[1:]
+    share = max(shares, default=0)
+    return [
+        f"{rates[0]:.3g}" if flops else "",
+        f"{rates[1]:.3g}",
+        f"{100 * share:.0f} %" if share else "",
+    ]
+
+
 def _ops_table(rank, most=20):
     total = sum(op[4] for op in rank.data["ops"]) or 1
     by_what = {}
-    for what, _, _, calls, time in rank.data["ops"]:
-        known = by_what.setdefault(what, [0, 0])
-        known[0] += calls
-        known[1] += time
-    rows = [["op", "calls", "each", "time", "share"]]
+    for what, _, talks, calls, time, flops, size_bytes in rank.data["ops"]:
+        known = by_what.setdefault(what, [0, 0, 0, 0])
+        works = 0 if talks else calls  # what travels is no work of this processor
+        for at, more in enumerate((calls, time, works * flops, works * size_bytes)):
+            known[at] += more
+    rows = [["op", "calls", "each", "time", "share", "GFLOP/s", "GB/s", "of the peak"]]
     slowest = sorted(by_what.items(), key=lambda item: -item[1][1])
-    for what, (calls, time) in slowest[:most]:
-        rows.append(
-            [what, str(calls), _time_text(time / calls), _time_text(time), f"{100 * time / total:.1f} %"]
-        )
+    for what, (calls, time, flops, size_bytes) in slowest[:most]:
+        row = [what, str(calls), _time_text(time / calls), _time_text(time), f"{100 * time / total:.1f} %"]
+        rows.append(row + _rates(flops, size_bytes, calls, time, rank.data.get("peaks")))
     rest = slowest[most:]
     if rest:
         time = sum(each[1] for _, each in rest)
@@ -155,9 +175,30 @@ def _ops_table(rank, most=20):
                 "",
                 _time_text(time),
                 f"{100 * time / total:.1f} %",
+                *("", "", ""),
             ]
         )
     return _table(rows)
+
+
+def _peaks():
+    """What this process reaches now: GFLOP/s of a large product, GB/s of a copy past the caches."""
+    from muster import ops
+
+    def best(work, run):
+        times = []
+        for _ in range(5):
+            begin = perf_counter_ns()
+            run()
+            times.append(perf_counter_ns() - begin)
+        return work / min(times)
+
+    side, floats = 768, 8 << 20
+    square, many = ops.ones((side, side)), ops.ones(floats)
+    return [
+        best(2 * side**3, lambda: ops.matmul(square, square)),
+        best(2 * 4 * floats, lambda: ops.neg(many)),
+    ]
 
 
 _HINTS = {
@@ -257,7 +298,7 @@ def stop(folder):
     import socket
 
     data = _core._stop_profile()
-    data |= {"rank": _core._rank(), "host": socket.gethostname()}
+    data |= {"rank": _core._rank(), "host": socket.gethostname(), "peaks": _peaks()}
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, f"rank{data['rank']}.json")
     with open(path, "w") as file:

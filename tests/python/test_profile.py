@@ -51,6 +51,23 @@ def test_the_profiled_steps_are_those_that_were_asked_for(tmp_path, capfd):
     assert len([event for event in named if event["name"] == "computing"]) == 5
 
 
+def test_the_table_has_the_rate_of_a_product_and_its_share_of_the_peak(tmp_path, capfd):
+    side = 512
+    square = muster.Tensor(numpy.ones((side, side), numpy.float32))
+    product = muster.jit(lambda x: ops.matmul(x, x))
+    product(square)
+    with train.profile(tmp_path):
+        for _ in range(20):
+            product(square)
+    (op,) = [op for op in _profile._load(tmp_path)[0].data["ops"] if op[1] == "matmul"]
+    assert op[3] == 20
+    assert op[5:] == [2 * side**3, 3 * 4 * side**2]
+    row = re.search(r"^matmul \[.*", capfd.readouterr().out, re.MULTILINE).group()
+    rate, share = map(float, re.search(r"% +(\S+) +\S+ +(\d+) %$", row).groups())
+    assert rate == pytest.approx(20 * op[5] / op[4], rel=0.01)
+    assert 10 <= share <= 400  # the peak is measured afterwards, beside other tests
+
+
 def test_shares_add_up_to_the_whole(tmp_path, capfd):
     made_model().train(2, data(), train.Profiler(1, 12, tmp_path))
     shares, _ = shares_of(tmp_path)

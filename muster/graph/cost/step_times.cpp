@@ -129,8 +129,7 @@ CompiledPlan alone(CompiledPlan plan) {
 class Times final : public RunObserver {
  public:
   explicit Times(std::size_t steps) : of_steps_(steps) {}
-  void ran(const Step& step, TimePoint begin, TimePoint end,
-           const std::function<std::string()>& /*describe*/) override {
+  void ran(const Step& step, TimePoint begin, TimePoint end, const Describe& /*describe*/) override {
     if (step.plan == plan && step.index < of_steps_.size()) of_steps_[step.index].push_back(end - begin);
   }
   // The middle one, without the first.

@@ -159,14 +159,24 @@ Result<> run_kernel(const OneOp& plan, const std::vector<Tensor>& inputs, const 
   return {};
 }
 
+RunObserver::Description describe(const OneOp& plan) {
+  RunObserver::Description made{
+      .text = fmt::format("{} [{}], by itself", plan.op->name, plan.chosen.kernel->name)};
+  for (const auto* types : {&plan.inputs, &plan.outputs})
+    for (const TensorType& type : *types) made.bytes += type.size_bytes();
+  if (plan.op->flops != nullptr)
+    made.flops =
+        plan.op->flops({.inputs = plan.inputs, .outputs = plan.outputs, .attributes = plan.attributes});
+  return made;
+}
+
 Result<> run(const OneOp& plan, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
              const RunContext& context) {
   if (context.observer == nullptr) return run_kernel(plan, inputs, outputs, context);
   const TimePoint begin = real_clock().now();
   const Result<> done = run_kernel(plan, inputs, outputs, context);
-  context.observer->ran({.op = plan.op->name}, begin, real_clock().now(), [&plan] {
-    return fmt::format("{} [{}], by itself", plan.op->name, plan.chosen.kernel->name);
-  });
+  context.observer->ran({.op = plan.op->name}, begin, real_clock().now(),
+                        [&plan] { return describe(plan); });
   return done;
 }
 

@@ -105,7 +105,7 @@ Explanation explain(const CompiledPlan& plan) {
   return made;
 }
 
-std::string describe(const CompiledPlan& plan, const PlannedStep& step) {
+std::string text_of(const CompiledPlan& plan, const PlannedStep& step) {
   const Node& node = plan.graph.nodes[step.node];
   std::string text = fmt::format("{} [{}]", node.op->name, step.kernel);
   if (const std::string format = format_of(plan, node); !format.empty()) text += " -> " + format;
@@ -113,9 +113,14 @@ std::string describe(const CompiledPlan& plan, const PlannedStep& step) {
   return text;
 }
 
+RunObserver::Description describe(const CompiledPlan& plan, const PlannedStep& step) {
+  const PlanStep does = explain_step(plan, step);
+  return {.text = text_of(plan, step), .flops = does.flops, .bytes = does.bytes};
+}
+
 std::string to_string(const CompiledPlan& plan) {
   std::string text = fmt::format("plan {}: {} bytes of arena\n", plan.graph.name, plan.layout.arena_bytes);
-  for (const PlannedStep& step : plan.steps) text += fmt::format("  {}\n", describe(plan, step));
+  for (const PlannedStep& step : plan.steps) text += fmt::format("  {}\n", text_of(plan, step));
   for (const OutputCopy& copy : plan.layout.copies)
     text += fmt::format("  copy {} bytes\n", plan.graph.values[copy.value].size_bytes());
   return text;

@@ -11,7 +11,9 @@ namespace muster::graph {
 // All but the traces.
 Explanation explain(const CompiledPlan& plan);
 // "conv2d [onednn] -> aBcd16b", the format only where it is not plain.
-std::string describe(const CompiledPlan& plan, const PlannedStep& step);
+std::string text_of(const CompiledPlan& plan, const PlannedStep& step);
+// That, and what the step does.
+RunObserver::Description describe(const CompiledPlan& plan, const PlannedStep& step);
 // Each step so, one line each.
 std::string to_string(const CompiledPlan& plan);
 

@@ -145,7 +145,7 @@ nb::dict profile_object(const train::Profile& profile) {
         profile.phases.at(static_cast<std::size_t>(i)).count();
   nb::list ops;
   for (const train::Profile::Op& op : profile.ops)
-    ops.append(nb::make_tuple(op.what, op.op, op.talks, op.calls, op.total.count()));
+    ops.append(nb::make_tuple(op.what, op.op, op.talks, op.calls, op.total.count(), op.flops, op.bytes));
   nb::list op_spans, phase_spans;
   for (const train::Profile::Span& span : profile.spans) {
     const nb::object what =

@@ -17,9 +17,8 @@ struct StepTime {
 
 class StepTimes : public RunObserver {
  public:
-  void ran(const Step&, TimePoint begin, TimePoint end,
-           const std::function<std::string()>& describe) override {
-    all.push_back({describe(), end - begin});
+  void ran(const Step&, TimePoint begin, TimePoint end, const Describe& describe) override {
+    all.push_back({describe().text, end - begin});
   }
   std::vector<StepTime> all;
 };
