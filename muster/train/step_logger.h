@@ -82,6 +82,7 @@ class JsonLines : public StepLogger {
  private:
   std::string path_;
   telemetry::AppendFile file_;
+  std::string line_;  // the last one; its memory is used again
   // What an earlier process has written at last.
   std::int64_t last_step_ = 0;
   std::int64_t last_evaluated_ = 0;

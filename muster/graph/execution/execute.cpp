@@ -175,8 +175,7 @@ Result<> run(const OneOp& plan, const std::vector<Tensor>& inputs, const std::ve
   if (context.observer == nullptr) return run_kernel(plan, inputs, outputs, context);
   const TimePoint begin = real_clock().now();
   const Result<> done = run_kernel(plan, inputs, outputs, context);
-  context.observer->ran({.op = plan.op->name}, begin, real_clock().now(),
-                        [&plan] { return describe(plan); });
+  context.observer->ran({.op = plan.op->name}, begin, real_clock().now(), [&plan] { return describe(plan); });
   return done;
 }
 
