@@ -23,6 +23,7 @@ constexpr std::size_t varint_bytes(std::uint64_t value) {
 
 class Writer {
  public:
+  Writer() { bytes_.reserve(64); }  // most messages are small, and are made byte by byte
   void number(std::uint64_t value) {
     while (value >= 0x80) {
       bytes_.push_back(static_cast<std::byte>(value | 0x80));
