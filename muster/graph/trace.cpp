@@ -9,6 +9,7 @@
 #include "muster/graph/kernel.h"
 #include "muster/graph/origin.h"
 #include "muster/graph/own_gradient.h"
+#include "muster/graph/partition/order.h"
 #include "muster/graph/passes/passes.h"
 #include "muster/graph/passes/uses.h"
 #include "muster/graph/scopes.h"
@@ -169,6 +170,12 @@ void Trace::own_gradient(std::span<const Value> inputs, std::span<const Value> o
 bool Trace::makes(const Value& value, std::size_t first) const {
   return value.is_traced() && value.place().trace.get() == this &&
          makes_value(graph_, value.place().id, first);
+}
+
+double Trace::cost() const {
+  double cost = 0;
+  for (const Node& node : graph_.nodes) cost += cost_of(graph_, node);
+  return cost;
 }
 
 void Trace::watch(const Versioned& object) {

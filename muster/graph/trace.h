@@ -92,6 +92,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   // Whether a node from `first` on has made `value`.
   bool makes(const Value& value, std::size_t first) const;
   std::size_t node_count() const { return graph_.nodes.size(); }
+  // What the nodes so far cost, by the measure with which the work of several workers is ordered.
+  double cost() const;
   void watch(const Versioned& object);
   // Called before each run of what is traced, by the thread that runs it; `is_first`: the function that is
   // traced has run nothing yet. An error ends the run before its first op.

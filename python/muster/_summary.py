@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from muster import _core
 from muster._core import Cell, Parameter, SequentialCell, Tensor
@@ -96,31 +96,45 @@ class _TraceEndedError(Exception):
 def _traced_outputs(net: Cell, inputs: tuple[Tensor, ...]) -> dict[int, str]:
     outputs: dict[int, str] = {}
 
+    def note(cell: Cell, run: Callable[[], object]) -> object:
+        given = run()
+        outputs.setdefault(id(cell), _shapes(given))
+        return given
+
+    traced_calls(net, inputs, note)
+    return outputs
+
+
+def traced_calls(
+    net: Callable[..., object], inputs: tuple[Tensor, ...], watch: Callable[[Cell, Callable], object]
+) -> None:
+    """Traces net(*inputs), and runs nothing. For each call of a cell it calls `watch(cell, run)`."""
+
     def trace(*arguments: Tensor) -> None:
-        with _watched_calls(outputs):
+        with _watched_calls(watch):
             net(*arguments)
         raise _TraceEndedError
 
     with contextlib.suppress(_TraceEndedError):
         _core.jit(trace)(*inputs)
-    return outputs
 
 
 @contextlib.contextmanager
-def _watched_calls(outputs: dict[int, str]) -> Iterator[None]:
-    """While it lasts, what cells give is noted. Built-in containers call their children in C++, where nobody
-    would see it, so their children are called here."""
+def _watched_calls(watch: Callable[[Cell, Callable], object]) -> Iterator[None]:
+    """Built-in containers call their children in C++, where nobody would see it, so their children are called
+    here."""
     call = Cell.__call__
 
     def watched(self: Cell, *arguments: object, **settings: object) -> object:
-        if type(self).construct is SequentialCell.construct:
+        def run() -> object:
+            if type(self).construct is not SequentialCell.construct:
+                return call(self, *arguments, **settings)
             given: object = arguments
             for child in self.cells():
                 given = child(*given) if isinstance(given, tuple) else child(given)
-        else:
-            given = call(self, *arguments, **settings)
-        outputs.setdefault(id(self), _shapes(given))
-        return given
+            return given
+
+        return watch(self, run)
 
     Cell.__call__ = watched
     try:

@@ -6,12 +6,16 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
-from muster import _core
+from muster import _core, _later
 from muster._core import recompute
 
 TYPE_CHECKING = False  # typing takes a while to import
 if TYPE_CHECKING:
     from typing import Any
+
+    from muster._placing import place
+else:
+    __getattr__, __dir__ = _later.names(__name__, {"place": "muster._placing"})
 
 
 class Zero:
@@ -169,6 +173,11 @@ def plan(data: int | None = None, model: int = 1, zero: int = 0) -> None:
         _core._plan_steps(data, model)
 
 
+def _stages() -> int:
+    """Of the mesh, or all workers."""
+    return _mesh.get("stages", 1) if _mesh else _core._context()["world_size"]
+
+
 Layout = Sequence[str | Sequence[str] | None]
 
 
@@ -267,4 +276,4 @@ def save_layout(path: Any, *cells: Any) -> None:
             file.write(text)
 
 
-__all__ = ["Zero", "held_bytes", "mesh", "plan", "recompute", "save_layout", "shard"]
+__all__ = ["Zero", "held_bytes", "mesh", "place", "plan", "recompute", "save_layout", "shard"]

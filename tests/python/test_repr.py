@@ -73,7 +73,7 @@ def rows():
 
 def test_no_public_class_shows_an_address():
     modules = (muster, nn, train, initializers, ds, ds.vision, ds.transforms)
-    public = itertools.chain.from_iterable((vars(one)[name] for name in one.__all__) for one in modules)
+    public = itertools.chain.from_iterable((getattr(one, name) for name in one.__all__) for one in modules)
     classes = [one for one in public if isinstance(one, type) and not issubclass(one, BaseException)]
     assert len(classes) > 100
     assert [one.__name__ for one in classes if one.__repr__ is object.__repr__] == []

@@ -30,19 +30,6 @@ struct Unit {
   double depth = 0;  // the longest way to it from where nothing has run
 };
 
-double cost_of(const Graph& graph, const Node& node) {
-  if (node.op->sharing == Sharing::view) return 0;
-  std::vector<TensorType> inputs, outputs;
-  double bytes = 0;
-  for (const ValueId id : node.inputs) inputs.push_back(graph.values[id]);
-  for (const ValueId id : node.outputs) outputs.push_back(graph.values[id]);
-  for (const auto* types : {&inputs, &outputs})
-    for (const TensorType& type : *types) bytes += static_cast<double>(type.size_bytes());
-  const Signature signature{.inputs = inputs, .outputs = outputs, .attributes = node.attributes};
-  const double flops = node.op->flops != nullptr ? node.op->flops(signature) : 0;
-  return node_cost + flop_cost * flops + byte_cost * bytes;
-}
-
 class Orderer {
  public:
   Orderer(const Graph& graph, const Places& places, std::uint32_t size)
@@ -241,6 +228,19 @@ class Orderer {
 };
 
 }  // namespace
+
+double cost_of(const Graph& graph, const Node& node) {
+  if (node.op->sharing == Sharing::view) return 0;
+  std::vector<TensorType> inputs, outputs;
+  double bytes = 0;
+  for (const ValueId id : node.inputs) inputs.push_back(graph.values[id]);
+  for (const ValueId id : node.outputs) outputs.push_back(graph.values[id]);
+  for (const auto* types : {&inputs, &outputs})
+    for (const TensorType& type : *types) bytes += static_cast<double>(type.size_bytes());
+  const Signature signature{.inputs = inputs, .outputs = outputs, .attributes = node.attributes};
+  const double flops = node.op->flops != nullptr ? node.op->flops(signature) : 0;
+  return node_cost + flop_cost * flops + byte_cost * bytes;
+}
 
 std::vector<std::size_t> order_for_workers(const Graph& graph, const Places& places,
                                            const std::vector<std::size_t>& groups, std::uint32_t size) {

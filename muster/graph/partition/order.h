@@ -8,6 +8,9 @@
 
 namespace muster::graph {
 
+// What a node costs, in nanoseconds of some machine: the same on all of them, as the order is to be.
+double cost_of(const Graph& graph, const Node& node);
+
 // An order of the nodes of `graph` in which workers wait less for each other than in program order: the
 // indexes of its nodes, or program order where nothing is won, as in a network without micro batches.
 //

@@ -80,6 +80,13 @@ void bind_cell_state(nb::module_& core) {
            "Whether what runs now counts as constant; gives what it was before.");
   core.def("_is_tracing", &graph::is_tracing, "Whether a graph is being made.");
   core.def(
+      "_traced_cost",
+      [] {
+        const graph::Trace* const trace = graph::Trace::current();
+        return trace == nullptr ? 0.0 : trace->cost();
+      },
+      "What the graph that is being made costs so far, in nanoseconds of some machine.");
+  core.def(
       "_notes_gradients", [] { return graph::is_tracing() || graph::is_taping(); },
       "Whether gradients may be asked of what runs now.");
   core.def("_restore_cell", &restore_cell, nb::arg("cell"), nb::arg("state"), "Sets what _cell_state gave.");
