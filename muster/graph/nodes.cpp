@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace muster::graph {
 
 std::string to_string(const Graph& graph) {
@@ -29,6 +31,16 @@ std::string to_string(const Graph& graph) {
     text += "\n";
   }
   return text + fmt::format("  return {}\n", list(graph.outputs));
+}
+
+void note_losses(Graph& graph) {
+  const auto makes_loss = [&](const Node& node) {
+    return std::ranges::any_of(node.outputs,
+                               [&](ValueId id) { return std::ranges::count(graph.losses, id) > 0; });
+  };
+  const auto last = std::find_if(graph.nodes.rbegin(), graph.nodes.rend(), makes_loss);
+  if (last == graph.nodes.rend()) return;
+  for (auto node = graph.nodes.rbegin(); node != last; ++node) node->is_behind_losses = true;
 }
 
 }  // namespace muster::graph

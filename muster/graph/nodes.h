@@ -48,6 +48,8 @@ struct Node {
   OriginPtr origin = nullptr;        // null: unknown
   // Of those with one number other than 0 the backward pass computes again what it needs (RecomputeScope).
   std::uint32_t recompute = 0;
+  // In a graph that was divided over workers: it came behind all losses of the whole.
+  bool is_behind_losses = false;
 };
 
 // A gradient that code gives itself, instead of that of what was computed (own_gradient.h).
@@ -88,6 +90,9 @@ struct Graph {
   std::vector<ValueId> losses;                     // what gradients were taken of
   std::shared_ptr<const DividedOps> divided = {};  // null: it is whole, or not divided yet
 };
+
+// What a division of the graph over workers forgets else: which of its nodes lie behind all of its losses.
+void note_losses(Graph& graph);
 
 // One line for each node: "%4 float32 (32, 10) = relu(%3)".
 std::string to_string(const Graph& graph);

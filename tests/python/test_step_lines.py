@@ -34,15 +34,18 @@ model.train(1, data)
 """
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("run")
-    (place / "train.py").write_text(TRAINS)
-    command = ["env", "-C", str(place), MUSTER, "run", "-n", "2", "--log-dir", "logs", "train.py"]
+def logs_of(place, script, workers=2):
+    (place / "train.py").write_text(script)
+    command = ["env", "-C", str(place), MUSTER, "run", "-n", str(workers), "--log-dir", "logs", "train.py"]
     environment = {**clean_environment(), "PATH": SEARCH_PATH}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     return place / "logs"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return logs_of(tmp_path_factory.mktemp("run"), TRAINS)
 
 
 def timeline(folder):
@@ -66,6 +69,54 @@ def test_each_rank_keeps_the_same_steps(folder):
             assert 0 <= parts["forward"][0] <= parts["forward"][1] <= parts["backward"][0]
             assert parts["backward"][1] <= parts["update"][0] <= parts["update"][1] <= length
             assert [call[0] for call in line["calls"]].count("all_reduce") >= 1
+
+
+DIVIDES = """
+import numpy
+import muster
+from muster import nn, parallel, train, dataset as ds
+
+muster.init()
+muster.set_seed(1)
+MESH
+rows = numpy.random.default_rng(1).normal(size=(24, 8)).astype(numpy.float32)
+data = ds.NumpySlicesDataset((rows, numpy.zeros(24, numpy.int32)), ["x", "y"], shuffle=False).batch(4)
+net = nn.SequentialCell(nn.Dense(8, 64), nn.ReLU(), nn.Dense(64, 4))
+PLACES
+model = train.Model(net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 0.01))
+model.train(1, data, micro_batches=PARTS)
+"""
+STAGES = 'net[0].place("MS_WORKER", 0)\nnet[2].place("MS_WORKER", 1)'
+
+
+@pytest.mark.parametrize(
+    ("mesh", "places", "parts", "workers"),
+    [
+        ("", STAGES, 1, 2),
+        ("", STAGES, 2, 2),
+        ("parallel.mesh(model=2)", 'parallel.shard(net[0].weight, ("model", None))', 1, 2),
+        (
+            "parallel.mesh(model=2, stages=2)",
+            STAGES + '\nparallel.shard(net[0].weight, ("model", None))',
+            2,
+            4,
+        ),
+    ],
+    ids=["stages", "parts of a batch", "a mesh", "both"],
+)
+def test_workers_of_a_divided_network_go_forward_and_backward(tmp_path, mesh, places, parts, workers):
+    script = DIVIDES.replace("MESH", mesh).replace("PLACES", places).replace("PARTS", str(parts))
+    logs = logs_of(tmp_path, script, workers)
+    for rank in range(workers):
+        kept = json.loads((logs / f"timeline/worker_{rank}.json").read_text())
+        for line in kept["lines"]:
+            names = [name for name, _, _ in line["parts"] if name != "call"]
+            assert set(names) == {"forward", "backward", "update"}
+            assert names[0] == "forward" and names[-1] == "update"
+            # Without parts of a batch there is one way, and then the other.
+            assert parts > 1 or names == sorted(names, key=["forward", "backward", "update"].index)
+            spans = sorted((begin, end) for _, begin, end in line["parts"])
+            assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
 
 
 def test_the_page_is_told_who_waited_for_whom(folder):

@@ -16,17 +16,48 @@ bool makes_loss(const Graph& graph, std::span<const Node> nodes) {
   });
 }
 
+// By step of a graph that was divided: whether it lies behind all losses, or uses what does; passes make
+// nodes of their own. Constants, which may be made at any time, are a part of what is made before them.
+std::vector<bool> behind_losses_of_whole(const CompiledPlan& plan) {
+  std::vector<bool> is_behind(plan.graph.values.size(), false), is_constant(is_behind), made;
+  for (const PlannedStep& step : plan.steps) {
+    const std::span<const Node> nodes = plan.nodes_of(step);
+    bool behind = false, constant = step.kind == PlannedStep::Kind::compute;
+    for (const Node& node : nodes) {
+      behind = behind || node.is_behind_losses;
+      for (const ValueId id : node.inputs) {
+        behind = behind || is_behind[id];
+        constant = constant && is_constant[id];
+      }
+    }
+    made.push_back(constant ? !made.empty() && made.back() : behind);
+    for (const Node& node : nodes)
+      for (const ValueId id : node.outputs) is_behind[id] = behind, is_constant[id] = constant;
+  }
+  return made;
+}
+
+// By step: whether it lies behind all losses.
+std::vector<bool> behind_losses(const CompiledPlan& plan) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i)
+    if (makes_loss(plan.graph, plan.nodes_of(plan.steps[i]))) begin = i + 1;
+  if (begin == 0) return behind_losses_of_whole(plan);
+  std::vector<bool> made(plan.steps.size(), false);
+  std::fill(made.begin() + static_cast<std::ptrdiff_t>(begin), made.end(), true);
+  return made;
+}
+
 }  // namespace
 
 std::vector<StepPart> parts_of_plan(const RunObserver::Step& step) {
   if (step.plan == nullptr) return {};
   const auto& plan = *static_cast<const CompiledPlan*>(step.plan);
-  std::size_t behind_loss = 0;
-  for (std::size_t i = 0; i < plan.steps.size(); ++i)
-    if (makes_loss(plan.graph, plan.nodes_of(plan.steps[i]))) behind_loss = i + 1;
-  if (behind_loss == 0) return {};
+  const std::vector<bool> behind = behind_losses(plan);
+  if (std::ranges::count(behind, true) == 0) return {};
   std::vector<StepPart> parts(plan.steps.size(), StepPart::forward);
-  for (std::size_t i = behind_loss; i < parts.size(); ++i) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!behind[i]) continue;
     const Node& node = plan.graph.nodes[plan.steps[i].node];
     parts[i] = node.op->sharing == Sharing::in_place ? StepPart::update : StepPart::backward;
   }

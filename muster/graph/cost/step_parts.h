@@ -13,8 +13,9 @@ namespace muster::graph {
 // them.
 enum class StepPart : std::uint8_t { forward, backward, update };
 
-// By step of the plan that a RunObserver is being told of. Empty: the plan has no loss, as that of a function
-// of the script's or of a worker of a placed network; or the op runs by itself.
+// By step of the plan that a RunObserver is being told of; of a worker of a placed network its stage, whose
+// parts of a batch go both ways in turn. Empty: the plan has no loss, as that of a function of the script's;
+// or the op runs by itself.
 std::vector<StepPart> parts_of_plan(const RunObserver::Step& step);
 
 }  // namespace muster::graph

@@ -36,7 +36,9 @@ Result<> divide_stage(StageGraph& part, const MeshPlace& place) {
 // This worker's stage of `whole` takes the place of it.
 Result<SeenAs> take_stage(CompiledPlan& plan, const Graph& whole, const std::optional<MeshPlace>& place,
                           const PlanOptions& options) {
-  MUSTER_TRY(StageGraph part, partition(whole, options.stage_index, options.input_homes));
+  Graph noted = whole;
+  note_losses(noted);
+  MUSTER_TRY(StageGraph part, partition(std::move(noted), options.stage_index, options.input_homes));
   if (place) MUSTER_TRY_VOID(divide_stage(part, *place));
   plan.graph = std::move(part.graph);
   plan.stage.index = options.stage_index;
@@ -67,7 +69,10 @@ Result<SeenAs> take_graph(CompiledPlan& plan, const Graph& whole, const PlanOpti
                             "place its cells, Cell.place(rank=0) to (rank={})",
                             whole.name, place->mesh->stages(), place->mesh->stages() - 1));
   plan.graph = whole;
-  if (place) MUSTER_TRY_VOID(divide_over_mesh(plan.graph, *place));
+  if (place) {
+    note_losses(plan.graph);
+    MUSTER_TRY_VOID(divide_over_mesh(plan.graph, *place));
+  }
   if (!placed) return SeenAs{};
   // A part that could not be is no error where nothing is divided.
   if (Result<Partition> divided = divided_as_placed(whole)) plan.stage.partition = *std::move(divided);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "muster/graph/ops/ops.h"
@@ -26,6 +27,8 @@ class StageMaker {
     part_.name = whole.name;
     part_.values = whole.values;
     part_.inputs = whole.inputs;
+    for (const Node& node : whole.nodes)
+      if (node.is_behind_losses) behind_losses_.insert(node.outputs.begin(), node.outputs.end());
   }
 
   Graph run() {
@@ -78,6 +81,7 @@ class StageMaker {
 
   void finish_transfer(const Transfer& first, Node node) {
     std::string what;
+    node.is_behind_losses = behind_losses_.contains(first.value);
     for (const Transfer& transfer : schedule_.transfers)
       if (transfer.message == first.message)
         what += fmt::format("{}{} {}", what.empty() ? "" : ", ", to_string(whole_.values[transfer.value]),
@@ -154,6 +158,7 @@ class StageMaker {
   Graph part_;
   std::vector<StageOutput> outputs_;
   std::map<const Transfer*, ValueId> received_;
+  std::set<ValueId> behind_losses_;  // of the whole graph
   std::size_t last_group_ = 0;
 };
 

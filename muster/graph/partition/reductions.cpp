@@ -49,7 +49,8 @@ std::vector<std::size_t> split_reductions(Graph& graph) {
                                            .inputs = {node.inputs[i]},
                                            .outputs = {node.outputs[i]},
                                            .attributes = node.attributes,
-                                           .origin = node.origin});
+                                           .origin = node.origin,
+                                           .is_behind_losses = node.is_behind_losses});
       part.attributes.set("positions", Positions{positions[i]});
       groups.push_back(group);
     }

@@ -186,6 +186,7 @@ class MeshDivider {
 
   // ---- Nodes of the graph ----
   Result<> add(const Node& node) {
+    between_.set_behind_losses(node.is_behind_losses);
     if (std::ranges::any_of(node.inputs, [&](ValueId id) { return waiting_.contains(root_of(id)); }))
       write_for_good();
     if (node.op == &shard_op()) return reshard(node);
@@ -319,7 +320,8 @@ class MeshDivider {
     return {.op = &required_op("assign"),
             .inputs = {to, from},
             .outputs = {between_.value(made_.values[to])},
-            .attributes = {}};
+            .attributes = {},
+            .is_behind_losses = true};
   }
 
   void write_for_good() {
@@ -363,7 +365,8 @@ class MeshDivider {
               .outputs = {},
               .attributes = attributes,
               .placement = node.placement,
-              .origin = node.origin};
+              .origin = node.origin,
+              .is_behind_losses = node.is_behind_losses};
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       here.inputs.push_back(as(node.inputs[i], layouts[i]));
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {

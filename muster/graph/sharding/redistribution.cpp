@@ -35,8 +35,11 @@ ValueId Redistribution::value(TensorType type) {
 
 ValueId Redistribution::node(std::string_view op, ValueId from, Attributes attributes, TensorType type) {
   const ValueId made = value(std::move(type));
-  graph_.nodes.push_back(
-      {.op = &required_op(op), .inputs = {from}, .outputs = {made}, .attributes = std::move(attributes)});
+  graph_.nodes.push_back({.op = &required_op(op),
+                          .inputs = {from},
+                          .outputs = {made},
+                          .attributes = std::move(attributes),
+                          .is_behind_losses = is_behind_losses_});
   return made;
 }
 

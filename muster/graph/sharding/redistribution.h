@@ -26,6 +26,8 @@ class Redistribution {
 
   // A new value of the graph.
   ValueId value(TensorType type);
+  // Of the nodes that are made from here on.
+  void set_behind_losses(bool behind) { is_behind_losses_ = behind; }
   // What ranks have parts of, joined: straight to the pieces of `layout` as far as its cuts follow those that
   // the value has, else the whole of what it is.
   LocalValue joined(LocalValue local, const TensorLayout& layout);
@@ -56,6 +58,7 @@ class Redistribution {
   Graph& graph_;
   MeshPtr mesh_;
   std::uint32_t rank_;
+  bool is_behind_losses_ = false;
 };
 
 }  // namespace muster::graph
