@@ -157,7 +157,9 @@ Result<Prediction> predict(const Graph& graph, const PlanOptions& options, std::
   MUSTER_TRY(const TimedPlan timed,
              time_steps(graph, options, inputs, {.copies = made.copies, .known = settings.known}));
   made.runs = timed.runs;
-  made.peak_bytes = explain(timed.plan).peak_bytes();
+  const Explanation explained = explain(timed.plan);
+  made.peak_bytes = explained.peak_bytes();
+  made.stages = explained.partition.stages.size();
   Predicting(timed, settings, made).run();
   return made;
 }
@@ -182,6 +184,7 @@ Prediction joined(const Prediction& first, const Prediction& second) {
   made.sent_bytes += second.sent_bytes;
   made.peak_bytes = std::max(first.peak_bytes, second.peak_bytes);
   made.runs = std::max(first.runs, second.runs);
+  made.stages = std::max(first.stages, second.stages);
   return made;
 }
 
@@ -223,6 +226,12 @@ std::string to_string(const Prediction& prediction) {
     text += fmt::format("; {} workers with {} share {}: times {:.3g} as long", prediction.workers,
                         counted(static_cast<std::size_t>(prediction.threads), "thread"),
                         counted(static_cast<std::size_t>(prediction.cores), "core"), prediction.sharing());
+  if (prediction.stages > 1)
+    text += fmt::format(
+        "\nstages: times and memory are those of all {} together, one after the other; a worker has one of "
+        "them, "
+        "and with micro_batches they run beside each other",
+        prediction.stages);
   return text + "\nnot predicted: reading data, Python between the steps, waiting for slower workers\n";
 }
 

@@ -38,6 +38,7 @@ struct Prediction {
   std::size_t peak_bytes = 0;
   std::size_t runs = 0;    // in which the kernels were timed
   std::size_t copies = 1;  // that ran at once
+  std::size_t stages = 0;  // of a placed network: the times are of all of them, one after the other
 
   double step_s() const { return computing_s + calls_s - hidden_s; }
   // How many times longer a kernel takes than it was timed: workers share cores where these are fewer.
