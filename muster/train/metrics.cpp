@@ -104,10 +104,15 @@ Result<> Loss::clear() {
 }
 
 Result<> Loss::update(std::span<const Tensor> inputs) {
-  if (inputs.size() != 1 || inputs[0].elements() != 1)
-    return fail(Code::invalid_argument, "Loss.update takes one loss with one element");
-  MUSTER_TRY(const std::vector<double> loss, numbers_of(inputs[0]));
-  sum_.add(loss[0] * static_cast<double>(rows_of_next_));
+  const auto is_loss = [](const Tensor& x) {
+    return x.elements() == 1 || (x.shape().rank() == 1 && x.elements() > 0);
+  };
+  if (inputs.size() != 1 || !is_loss(inputs[0]))
+    return fail(Code::invalid_argument,
+                "Loss.update takes one loss: a number, or one axis of them, whose mean counts");
+  MUSTER_TRY(const std::vector<double> losses, numbers_of(inputs[0]));
+  const double sum = std::accumulate(losses.begin(), losses.end(), 0.0);
+  sum_.add(sum / static_cast<double>(losses.size()) * static_cast<double>(rows_of_next_));
   rows_ += rows_of_next_;
   return {};
 }

@@ -24,14 +24,20 @@ std::string told(const std::string& what, const Error& error) {
 
 // What a state need not hold again. Two parameters of one name cannot be told apart in a checkpoint, and
 // statistics are each worker's own, while workers may share a folder.
-std::vector<std::string> shared_names(const nn::Cell& network) {
+std::vector<std::string> shared_names(const nn::Cell& network, const nn::CellPtr& saved) {
   std::map<std::string, int> times;
-  for (const auto& parameter : network.parameters())
+  const auto trained = network.parameters();
+  for (const auto& parameter : trained)
     times[parameter->name()] += parameter->is_statistic() && world_size() > 1 ? 2 : 1;
   std::vector<std::string> names;
-  for (const auto& [name, count] : times)
-    if (count == 1) names.push_back(name);
+  for (const auto& parameter : saved == nullptr ? trained : saved->parameters())
+    if (times[parameter->name()] == 1 && std::ranges::find(trained, parameter) != trained.end())
+      names.push_back(parameter->name());
   return names;
+}
+
+Tensor plus(const Tensor& number, std::int64_t added) {
+  return Tensor::scalar<std::int64_t>(number.data<std::int64_t>()[0] + added);
 }
 
 // Whether this worker alone does not have its values: servers or the other workers have some.
@@ -122,6 +128,28 @@ Result<> ModelCheckpoint::on_train_end(CallbackContext& context) {
   return save(context);
 }
 
+// Empty where a point of the training has them all, later.
+Result<std::vector<checkpoint::Entry>> ModelCheckpoint::entries_to_gather(
+    const CallbackContext& context) const {
+  const nn::CellPtr& saved = options_.config.saved_network;
+  if (saved != nullptr) return gather_parameters(saved->parameters());
+  const auto all = context.train_network->parameters();
+  if (stages() != nullptr || !context.recovers || std::ranges::any_of(all, &is_elsewhere))
+    // Of a divided network they come from other processes: a call of all workers, which may fail.
+    return gather_parameters(all);
+  return std::vector<checkpoint::Entry>{};
+}
+
+std::vector<checkpoint::Entry> ModelCheckpoint::further_entries(const CallbackContext& context) const {
+  std::vector<checkpoint::Entry> entries = options_.config.append_info;
+  for (checkpoint::Entry& entry : entries) {
+    if (entry.value.dtype() != DType::int64 || entry.value.elements() != 1) continue;
+    if (entry.name == "epoch_num") entry.value = plus(entry.value, context.cur_epoch_num);
+    if (entry.name == "step_num") entry.value = plus(entry.value, context.cur_step_num);
+  }
+  return entries;
+}
+
 Result<> ModelCheckpoint::save(CallbackContext& context) {
   const ActivityScope saving(cluster::WorkPhase::saving);
   const std::string path = fmt::format("{}/{}-{}_{}{}", options_.directory, prefix_, context.cur_epoch_num,
@@ -129,16 +157,14 @@ Result<> ModelCheckpoint::save(CallbackContext& context) {
   saved_step_ = context.cur_step_num;
   saved_at_ = clock_.now();
   const auto all = context.train_network->parameters();
-  std::vector<checkpoint::Entry> parameters;
-  if (stages() != nullptr || !context.recovers || std::ranges::any_of(all, &is_elsewhere)) {
-    // Of a divided network they come from other processes: a call of all workers, which may fail.
-    MUSTER_TRY(parameters, gather_parameters(all));
-  }
+  MUSTER_TRY(std::vector<checkpoint::Entry> parameters, entries_to_gather(context));
+  std::vector<checkpoint::Entry> further = further_entries(context);
   std::vector<checkpoint::Entry> gathered = entries_from_elsewhere(parameters, all);
-  std::vector<std::string> in_checkpoint = shared_names(*context.train_network);
+  std::vector<std::string> in_checkpoint =
+      shared_names(*context.train_network, options_.config.saved_network);
   for (const checkpoint::Entry& entry : gathered) in_checkpoint.push_back(entry.name);
   if (!context.recovers) {
-    if (!write(parameters, path)) return {};
+    if (!write(parameters, further, path)) return {};
     context.request_point(
         [this, path, in_checkpoint = std::move(in_checkpoint), gathered = std::move(gathered)](
             const auto& point, auto) { write_state(with_entries(point, gathered), in_checkpoint, path); });
@@ -149,16 +175,20 @@ Result<> ModelCheckpoint::save(CallbackContext& context) {
   const std::lock_guard lock(mutex_);
   pending_ = path;
   context.request_point([this, path, parameters = std::move(parameters), gathered = std::move(gathered),
+                         further = std::move(further),
                          in_checkpoint = std::move(in_checkpoint)](const auto& point, auto of_point) {
-    if (write(parameters.empty() ? of_point : std::span<const checkpoint::Entry>(parameters), path))
+    if (write(parameters.empty() ? of_point : std::span<const checkpoint::Entry>(parameters), further, path))
       write_state(with_entries(point, gathered), in_checkpoint, path);
   });
   return {};
 }
 
 // The disk of one worker must not end the training of all.
-bool ModelCheckpoint::write(std::span<const checkpoint::Entry> parameters, const std::string& path) {
-  const Result<> written = checkpoint::save(path, parameters, storage_);
+bool ModelCheckpoint::write(std::span<const checkpoint::Entry> parameters,
+                            std::span<const checkpoint::Entry> further, const std::string& path) {
+  std::vector<checkpoint::Entry> entries(parameters.begin(), parameters.end());
+  entries.insert(entries.end(), further.begin(), further.end());
+  const Result<> written = checkpoint::save(path, entries, storage_);
   const std::lock_guard lock(mutex_);
   if (pending_ == path) pending_.clear();
   if (!written) {

@@ -17,6 +17,10 @@ struct CheckpointConfig {
   std::int64_t save_checkpoint_steps = 1;
   std::int64_t save_checkpoint_seconds = 0;  // counts only without save_checkpoint_steps
   std::int64_t keep_checkpoint_max = 5;      // 0 keeps all
+  // Instead of the network that is trained with its optimizer.
+  nn::CellPtr saved_network = {};
+  // Further entries of each file. To whole numbers named epoch_num and step_num those of the save are added.
+  std::vector<checkpoint::Entry> append_info = {};
 };
 
 struct ModelCheckpointOptions {
@@ -71,8 +75,11 @@ class ModelCheckpoint : public Callback {
 
  private:
   bool is_due(const CallbackContext& context) const;
+  Result<std::vector<checkpoint::Entry>> entries_to_gather(const CallbackContext& context) const;
+  std::vector<checkpoint::Entry> further_entries(const CallbackContext& context) const;
   // Whether it was written.
-  bool write(std::span<const checkpoint::Entry> parameters, const std::string& path);
+  bool write(std::span<const checkpoint::Entry> parameters, std::span<const checkpoint::Entry> further,
+             const std::string& path);
   void write_state(const checkpoint::Point& point, std::span<const std::string> in_checkpoint,
                    const std::string& path);
   void remove_half_written();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "muster/train/aborted_step.h"
@@ -145,13 +146,32 @@ Result<> Model::evaluate_batches(Batches& batches, CallbackContext& context, con
   }
 }
 
+namespace {
+
+// MindSpore's rule: without eval_indexes a metric is given whatever an eval_network gives. The three outputs
+// that the page names, (loss, outputs, label), keep their meaning.
+bool gives_metrics_all(const ModelOptions& options, const std::vector<Tensor>& outputs) {
+  return options.evaluation == Evaluation::mindspore && options.eval_network != nullptr &&
+         options.eval_indexes.empty() && outputs.size() != 3;
+}
+
+std::vector<std::size_t> places_of(const std::vector<Tensor>& outputs) {
+  std::vector<std::size_t> places(outputs.size());
+  std::iota(places.begin(), places.end(), 0);
+  return places;
+}
+
+}  // namespace
+
 Result<> Model::update_metrics(const std::vector<Tensor>& outputs, std::int64_t rows,
                                const NamedMetrics& metrics) const {
   const std::vector<std::size_t> usual =
       options_.eval_indexes.empty() ? std::vector<std::size_t>{0, 1, 2} : options_.eval_indexes;
+  const bool takes_all = gives_metrics_all(options_, outputs);
   for (const auto& [name, metric] : metrics) {
     std::vector<std::size_t> wanted{usual[1], usual[2]};
     if (metric->wants_loss()) wanted = {usual[0]};
+    if (takes_all) wanted = places_of(outputs);
     if (metric->indexes()) wanted = *metric->indexes();
     std::vector<Tensor> given;
     for (const std::size_t index : wanted) {

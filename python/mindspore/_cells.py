@@ -9,6 +9,7 @@ import muster
 from mindspore import _cell_state, _device, _names
 
 Cell = muster.Cell
+_children = Cell.name_cells  # the library's, without what MindSpore's adds
 
 
 def _hook(kind):
@@ -251,8 +252,8 @@ class _OwnParameters(MutableMapping):
     def __getitem__(self, name):
         return self._found()[name]
 
-    def __setitem__(self, name, parameter) -> None:
-        setattr(self._cell, name, parameter)
+    def __setitem__(self, name, value) -> None:
+        setattr(self._cell, name, value)
 
     def __delitem__(self, name) -> None:
         if name not in self:
@@ -267,6 +268,13 @@ class _OwnParameters(MutableMapping):
 
     def __repr__(self) -> str:
         return repr(self._found())
+
+
+class _OwnCells(_OwnParameters):
+    """The cells that are attributes of a cell, or the places of a list of cells, likewise."""
+
+    def _found(self) -> dict:
+        return dict(_children(self._cell))
 
 
 def get_sub_cell(self, target):
@@ -387,6 +395,7 @@ _MEMBERS = {
     "get_sub_cell": get_sub_cell,
     "get_parameter": get_parameter,
     "_params": property(_OwnParameters),
+    "_cells": property(_OwnCells),
     "flatten_weights": _flatten_weights,
     **{name: _kept(name, make) for name, make in _KEPT.items()},
     "generate_scope": generate_scope,

@@ -227,3 +227,72 @@ print(history.epoch, sorted(ms.load_checkpoint("rank_0/left_train.ckpt")) != [])
 """,
     )
     assert lines == ["{'epoch': [1, 2]} 2 False", "{'epoch': [1, 2]} True"]
+
+
+def test_checkpoints_count_epochs_and_steps_and_take_numbers_by_name(folder):
+    lines = run(
+        folder,
+        """
+def saved(prefix, **settings):
+    config = train.CheckpointConfig(save_checkpoint_steps=5, **settings)
+    saver = train.ModelCheckpoint(prefix=prefix, directory=".", config=config)
+    model = ms.Model(net, loss_fn=nn.CrossEntropyLoss(), optimizer=opt)
+    model.train(2, create_dataset("train"), callbacks=[saver])
+    return ms.load_checkpoint(saver.latest_ckpt_file_name)
+
+
+found = saved("a", append_info=["epoch_num", "step_num", {"lr": 0.5}])
+numbers = [found[name].asnumpy().tolist() for name in ("epoch_num", "step_num", "lr")]
+print(numbers, "moments.fc.bias" in found)
+print(list(saved("b", append_info=[{"epoch_num": 3}], saved_network=net))[-2:])
+for wrong in ("lr", ["lr"], [{}, {}], [{1: 2}], [{"tag": "a text"}], [3]):
+    try:
+        train.CheckpointConfig(append_info=wrong)
+    except (TypeError, ValueError) as error:
+        print(error)
+""",
+    )
+    assert lines[0] == "[2, 10, 0.5] True"
+    assert lines[1] == "['fc.bias', 'epoch_num']"
+    assert len(lines) == 8 and all("CheckpointConfig: append_info" in line for line in lines[2:])
+
+
+def test_metrics_take_what_an_evaluation_gives(folder):
+    lines = run(
+        folder,
+        """
+class Pair(nn.Cell):
+    def construct(self, image, label):
+        return net(image), label
+
+
+class Rows(train.Metric):
+    def clear(self):
+        self.shapes = []
+
+    def update(self, *inputs):
+        self.shapes.append([tuple(each.shape) for each in inputs])
+
+    def eval(self):
+        return self.shapes[0]
+
+
+model = ms.Model(net, eval_network=Pair(), metrics={"acc": train.Accuracy(), "rows": Rows()})
+found = model.eval(create_dataset("train"), dataset_sink_mode=False)
+print(found["rows"], 0 <= found["acc"] <= 1)
+loss = train.Loss()
+loss.update(ms.Tensor([1.0, 3.0]))
+loss.update(ms.Tensor(4.0))
+print(loss.eval())
+for wrong in (ms.Tensor([[1.0, 2.0]]), ms.Tensor([], ms.float32)):
+    try:
+        loss.update(wrong)
+    except ValueError as error:
+        print(error)
+model = ms.Model(net, nn.CrossEntropyLoss(reduction="none"), metrics={"loss"})
+print(model.eval(create_dataset("train"))["loss"] > 0)
+""",
+    )
+    assert lines[0].endswith(",)] True") and lines[1] == "3.0"
+    assert all("Loss.update" in line for line in lines[2:4])
+    assert lines[4] == "True"

@@ -246,6 +246,32 @@ def test_checkpoints_are_named_by_epoch_and_step_and_load(digits, tmp_path):
     assert (tmp_path / "net_1-1_4.ckpt").exists()
 
 
+def test_checkpoints_hold_a_network_of_choice_and_further_numbers_and_resume(digits, tmp_path):
+    def saver(network, folder):
+        info = {"epoch_num": 10, "step_num": 0, "rate": 0.5, "flag": True}
+        config = train.CheckpointConfig(3, saved_network=network, append_info=info)
+        return train.ModelCheckpoint("net", str(tmp_path / folder), config)
+
+    model = made_model()
+    model.train(2, batches(digits), saver(model.predict_network, "saved"))
+    values = muster.load_checkpoint(str(tmp_path / "saved/net-2_2.ckpt"))
+    assert list(values) == ["fc.weight", "fc.bias", "epoch_num", "step_num", "rate", "flag"]
+    assert [values[name].asnumpy().item() for name in list(values)[2:]] == [12, 6, 0.5, True]
+    resumed, unbroken = made_model(), made_model()
+    resumed.train(3, batches(digits), saver(resumed.predict_network, "saved"), resume="last")
+    unbroken.train(3, batches(digits), saver(unbroken.predict_network, "unbroken"))
+    for one, other in ((resumed, unbroken), (model, unbroken)):
+        weights = [each.predict_network.fc.weight.asnumpy() for each in (one, other)]
+        assert numpy.array_equal(*weights) == (one is resumed)
+    other = saver(Network(), "other")  # not of the training: a file of it, and a state that has all else
+    made_model().train(2, batches(digits), other)
+    again = made_model()
+    again.train(3, batches(digits), other, resume="last")
+    numpy.testing.assert_array_equal(
+        again.predict_network.fc.weight.asnumpy(), unbroken.predict_network.fc.weight.asnumpy()
+    )
+
+
 def test_ctrl_c_ends_a_training_and_leaves_the_model_usable(digits):
     model = made_model()
     # The timer's thread needs the interpreter lock: a training without callbacks does not hold it.

@@ -1,7 +1,10 @@
 """What MindSpore's optimizers, losses and lists of cells have beside the members of muster.nn's."""
 
+import functools
+
 import muster
 from mindspore import _device
+from mindspore.common.parameter import ParameterTuple
 from mindspore.ops.composite import HyperMap, Map
 from muster import ops
 
@@ -132,35 +135,38 @@ def _prefix_within(cells) -> str:
     return prefix
 
 
-def _joined(self, cell, append, prefix: str) -> None:
-    place = f"{len(self)}."
-    before = {id(each) for each in self.cells()}
-    append(self, cell)
-    if id(cell) in before:
-        return
-    path = f"{self.param_prefix}.{place}" if self.param_prefix else place
-    for parameter in cell.get_parameters():
-        if parameter.name.startswith(path):
-            parameter.name = prefix + place + parameter.name[len(path) :]
+def _renamed(self, prefix: str) -> None:
+    """Names the parameters of each cell by its place, behind what MindSpore puts before it."""
+    above = f"{self.param_prefix}." if self.param_prefix else ""
+    for place, cell in _keyed(self) if prefix != above else ():
+        path = f"{above}{place}."
+        for parameter in cell.get_parameters():
+            if parameter.name.startswith(path):
+                parameter.name = f"{prefix}{place}.{parameter.name[len(path) :]}"
 
 
-def _appending(append):
-    def named(self, cell):
-        """Adds a cell at the end; its parameters are named by the place, as MindSpore names them."""
-        _joined(self, cell, append, _prefix_within(_keyed(self)))
+def _naming(change):
+    """A method that changes the list, and names parameters by their places, as MindSpore names them."""
 
-    return named
-
-
-def _extending(append):
-    def named(self, cells):
-        """Adds cells at the end; their parameters are named by the places, as MindSpore names them."""
+    @functools.wraps(change)
+    def named(self, *given):
         prefix = _prefix_within(_keyed(self))
-        for cell in cells:
-            _joined(self, cell, append, prefix)
-        return self
+        answer = change(self, *given)
+        _renamed(self, prefix)
+        return answer
 
     return named
+
+
+def _deleting(delete):
+    """`del cells[place]` and `del cells[from:to]`."""
+
+    def deleted(self, places):
+        numbers = range(len(self))[places] if isinstance(places, slice) else (places,)
+        for number in sorted(numbers, reverse=True):
+            delete(self, number)
+
+    return deleted
 
 
 def _keyed(self):
@@ -176,9 +182,13 @@ def install() -> None:
         setattr(LossBase, name, member)
     muster.Cell.to_float = to_float
     for kind in (muster.nn.CellList, muster.nn.SequentialCell):
-        append = kind.append
-        kind.append = _appending(append)
-        kind.extend = kind.__iadd__ = _extending(append)
+        kind.__delitem__ = _deleting(kind.__delitem__)
+        for name in ("append", "extend", "insert", "__iadd__", "__setitem__", "__delitem__"):
+            setattr(kind, name, _naming(getattr(kind, name)))
+    weights = muster.nn.TrainOneStepCell.weights
+    muster.nn.TrainOneStepCell.weights = property(
+        lambda self: ParameterTuple(weights.fget(self)), doc="The parameters that the optimizer updates."
+    )
 
 
 install()

@@ -5,6 +5,7 @@ import math
 
 import muster
 from mindspore import _names
+from mindspore.common.parameter import ParameterTuple
 from mindspore.nn._activations import activated
 from mindspore.nn._older import _VirtualDatasetCell
 from muster import ops
@@ -237,7 +238,7 @@ class WithGradCell(muster.Cell):
     def __init__(self, network, loss_fn=None, sens=None):
         super().__init__()
         self.network = network
-        self.weights = tuple(network.trainable_params())
+        self.weights = ParameterTuple(network.trainable_params())
         self._sens = sens
         self._has_loss = loss_fn is not None
         if loss_fn is not None:

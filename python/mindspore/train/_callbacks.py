@@ -56,6 +56,27 @@ class TimeMonitor(muster.train.TimeMonitor):
         super().__init__(data_size)
 
 
+def _appended(append_info) -> dict | None:
+    """What a list of 'epoch_num', 'step_num' and one dict adds to each file."""
+    if not append_info:
+        return None
+    if not isinstance(append_info, list):
+        raise TypeError(f"CheckpointConfig: append_info is a list, not {type(append_info).__name__}")
+    appended, dicts = {}, [each for each in append_info if isinstance(each, dict)]
+    for each in append_info:
+        if isinstance(each, str) and each not in ("epoch_num", "step_num"):
+            raise ValueError(f"CheckpointConfig: append_info has 'epoch_num' and 'step_num', not {each!r}")
+        if not isinstance(each, str | dict) or len(dicts) > 1:
+            raise TypeError("CheckpointConfig: append_info is a list of strings and of one dict")
+        appended.update({each: 0} if isinstance(each, str) else each)
+    for name, value in appended.items():
+        if not isinstance(name, str) or not isinstance(value, int | float | muster.Tensor):
+            raise TypeError(
+                f"CheckpointConfig: append_info keeps numbers and tensors by name, not {name!r}: {value!r}"
+            )
+    return appended
+
+
 class CheckpointConfig(muster.train.CheckpointConfig):
     """When ModelCheckpoint saves: every so many steps, else every so many seconds."""
 
@@ -83,8 +104,6 @@ class CheckpointConfig(muster.train.CheckpointConfig):
         _names.refuse(
             "mindspore.train.CheckpointConfig",
             keep_checkpoint_per_n_minutes=(keep_checkpoint_per_n_minutes, 0, None),
-            saved_network=(saved_network, None),
-            append_info=(append_info, None),
             enc_key=(enc_key, None),
             exception_save=(exception_save, False),
             crc_check=(crc_check, False),
@@ -94,7 +113,14 @@ class CheckpointConfig(muster.train.CheckpointConfig):
             _device.note_once(
                 "note: async_save has no effect: a checkpoint is on disk before training goes on"
             )
-        super().__init__(save_checkpoint_steps, save_checkpoint_seconds, keep_checkpoint_max)
+        self.append_dict = _appended(append_info)
+        super().__init__(
+            save_checkpoint_steps,
+            save_checkpoint_seconds,
+            keep_checkpoint_max,
+            saved_network,
+            self.append_dict,
+        )
 
 
 class ModelCheckpoint(muster.train.ModelCheckpoint):

@@ -277,21 +277,36 @@ void bind_monitors(nb::module_& core) {
 
 using train::CheckpointConfig;
 
+std::vector<checkpoint::Entry> further_entries(const nb::dict& named) {
+  std::vector<checkpoint::Entry> entries;
+  for (const auto [name, value] : named)
+    entries.push_back({nb::cast<std::string>(name), elements_of(value_from(value))});
+  return entries;
+}
+
 void bind_model_checkpoint(nb::module_& core) {
   nb::class_<CheckpointConfig>(core, "CheckpointConfig",
                                "When ModelCheckpoint saves, and how many files stay.")
       .def(
           "__init__",
           [](CheckpointConfig* self, std::optional<std::int64_t> steps, std::optional<std::int64_t> seconds,
-             std::optional<std::int64_t> keep) {
+             std::optional<std::int64_t> keep, nn::CellPtr saved_network,
+             const std::optional<nb::dict>& append_info) {
             new (self) CheckpointConfig{.save_checkpoint_steps = steps.value_or(0),
                                         .save_checkpoint_seconds = seconds.value_or(0),
-                                        .keep_checkpoint_max = keep.value_or(0)};
+                                        .keep_checkpoint_max = keep.value_or(0),
+                                        .saved_network = std::move(saved_network),
+                                        .append_info = append_info ? further_entries(*append_info)
+                                                                   : std::vector<checkpoint::Entry>{}};
           },
           nb::arg("save_checkpoint_steps") = 1, nb::arg("save_checkpoint_seconds") = 0,
-          nb::arg("keep_checkpoint_max") = 5,
+          nb::arg("keep_checkpoint_max") = 5, nb::arg("saved_network") = nb::none(),
+          nb::arg("append_info") = nb::none(),
           "Saves every `save_checkpoint_steps` steps; without steps (0 or None), every "
-          "`save_checkpoint_seconds`. The newest `keep_checkpoint_max` files stay; 0 keeps all.")
+          "`save_checkpoint_seconds`. The newest `keep_checkpoint_max` files stay; 0 keeps all. "
+          "`saved_network` is saved instead of the network with its optimizer. `append_info` are further "
+          "entries of each file, numbers and tensors by name; to whole numbers named epoch_num and step_num "
+          "those of the save are added.")
       .def_ro("save_checkpoint_steps", &CheckpointConfig::save_checkpoint_steps)
       .def_ro("save_checkpoint_seconds", &CheckpointConfig::save_checkpoint_seconds)
       .def_ro("keep_checkpoint_max", &CheckpointConfig::keep_checkpoint_max);

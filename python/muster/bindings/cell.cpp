@@ -224,6 +224,15 @@ void register_value(Cell& cell, const std::string& name, nb::handle value) {
   }
 }
 
+// A list of cells calls what stands at its places, so that another cell may stand there: setattr(net, "1",
+// cell).
+bool takes_place(Cell& cell, const std::string& name, nb::handle value) {
+  if (dynamic_cast<nn::CellSequence*>(&cell) == nullptr || !has_child(cell, name)) return false;
+  if (!nb::isinstance<Cell>(value)) return false;
+  register_value(cell, name, value);
+  return true;
+}
+
 void set_attribute(nb::handle self, nb::str name_object, nb::handle value) {
   const bool registers = nb::isinstance<Cell>(value) || nb::isinstance<PythonParameter>(value);
   if (registers) require_ready(self);
@@ -238,6 +247,7 @@ void set_attribute(nb::handle self, nb::str name_object, nb::handle value) {
       set_value(parameter, nb::cast<const graph::Value&>(value));
     return;
   }
+  if (takes_place(cell, name, value)) return;
   refuse_replacing_built_in(self, cell, name, value);
   remove_tuple(cell, self, name_object);
   set_plainly(self, name_object, value);
