@@ -38,11 +38,15 @@ def missing(module: str, later: tuple[str, ...] = (), holders: dict[str, str] | 
             return value
         if name.startswith("__"):
             raise AttributeError(f"module '{module}' has no attribute '{name}'")
+        holder, shared = _paths.ALSO.get(module, (module, ""))
+        if name in shared.split():
+            return getattr(importlib.import_module(holder), name)
         # Not `from mindspore import`: that would ask this function for it.
         refused = importlib.import_module("mindspore._refused")
-        if (value := refused.find(f"{module}.{name}")) is not None:
-            setattr(sys.modules[module], name, value)
-            return value
+        for above in (module, holder):
+            if (value := refused.find(f"{above}.{name}")) is not None:
+                setattr(sys.modules[module], name, value)
+                return value
         raise AttributeError(sentence(f"{module}.{name}"))
 
     return get
@@ -95,9 +99,25 @@ class _OlderPath:
 
         def get(name: str):
             below = f"{module.__name__}.{name}"
-            return importlib.import_module(below) if below in _paths.OLDER_PATHS else getattr(holder, name)
+            if below in _paths.OLDER_PATHS:
+                return importlib.import_module(below)
+            try:
+                return getattr(holder, name)
+            except AttributeError:
+                if (found := _imported_there(name)) is not None:
+                    return found
+                raise
 
         module.__getattr__ = get
+
+
+def _imported_there(name: str):
+    """What a file of MindSpore has because it imports it: `from mindspore.nn.layer.conv import Parameter`."""
+    for holder in ("mindspore", "mindspore.nn", "mindspore.common.initializer", "mindspore.communication"):
+        known = importlib.import_module(holder)
+        if name in getattr(known, "__all__", ()) and not name.startswith("_"):
+            return getattr(known, name)
+    return None
 
 
 class _MissingModules:

@@ -128,6 +128,7 @@ OLDER_PATHS = {
     "mindspore.dataset.engine.obs.obs_mindrecord_dataset": "mindspore.dataset",
     "mindspore.dataset.engine.serializer_deserializer": "mindspore.dataset",
     **_below("mindspore.dataset.utils", "browse_dataset line_reader"),
+    "mindspore.dataset.transforms.py_transforms_util": "mindspore.dataset.transforms",
     "mindspore.device_manager": "mindspore",
     "mindspore.experimental.map_parameter": "mindspore.experimental",
     **_below(
@@ -135,6 +136,7 @@ OLDER_PATHS = {
         "adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd",
     ),
     **_below("mindspore.hal", "device event memory stream"),
+    **_below("mindspore.mindrecord", "common common.enums common.exceptions", "mindspore.mindrecord"),
     **_below("mindspore.mindrecord", "config mindpage shardheader shardreader shardwriter tools"),
     **_below(
         "mindspore.mindrecord.tools",
@@ -205,6 +207,37 @@ BESIDE_FUNCTIONS = {
     "mindspore.run_check.run_check": "mindspore",
     "mindspore.train.data_sink": "mindspore.train",
     "mindspore.train.metrics.auc": "mindspore.train.metrics",
+}
+
+# Names that a module of MindSpore has, too: the module that has them here.
+ALSO = {
+    "mindspore.common": (
+        "mindspore",
+        """COOTensor CSRTensor QuantDtype RowTensor TensorType Type bfloat16 bool_ byte double float16 float32
+        dtype_to_nptype dtype_to_pytype float64 float_ from_numpy get_py_obj_dtype half int16 int32 int64 int8
+        int_ intc intp is_tensor list_ long ms_memory_recycle no_inline number pytype_to_dtype
+        set_recursion_limit short single string tensor_type tuple_ type_none ubyte uint uint16 uint32 uint64
+        uint8 uintc uintp ushort""",
+    ),
+    "mindspore.dataset.vision.utils": (
+        "mindspore.dataset.vision",
+        """encode_jpeg encode_png get_image_num_channels get_image_size read_file read_image write_file
+        write_jpeg write_png""",
+    ),
+    "mindspore.numpy.array_creations": ("mindspore.numpy", "histogram_bin_edges"),
+    "mindspore.numpy.logic_ops": ("mindspore.numpy", "setdiff1d signbit"),
+    "mindspore.numpy.math_ops": ("mindspore.numpy", "promote_types ravel_multi_index result_type"),
+    "mindspore.ops.composite": (
+        "mindspore.ops",
+        """add_flags batch_dot count_nonzero cummin dot env_get gamma hyper_add laplace matmul mm multinomial
+        normal poisson repeat_elements repeat_interleave sequence_mask tail tensor_dot uniform
+        vecdot zip_operation""",
+    ),
+    "mindspore.ops.functional": ("mindspore.ops", ""),
+    "mindspore.ops.functional_overload": ("mindspore.ops", ""),
+    "mindspore.ops.operations": ("mindspore.ops", ""),
+    "mindspore.ops.primitive": ("mindspore.ops", "prim_arg_register"),
+    "mindspore.train.serialization": ("mindspore", "async_ckpt_thread_status"),
 }
 
 # Modules that have names alone that are refused at their use (_refused.py).

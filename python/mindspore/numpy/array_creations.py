@@ -4,6 +4,7 @@ import builtins
 import math
 
 import muster
+from mindspore import _names
 from mindspore import ops as named
 from mindspore.numpy import _shared
 from mindspore.numpy._shared import (
@@ -559,3 +560,4 @@ def result_type(*arrays_and_dtypes):
 __all__ = sorted(
     {*_shared.public(globals(), __name__), "mgrid", "ogrid"} - {"asarray_const", "copy", "median"}
 )
+__getattr__ = _names.missing(__name__)

@@ -1,6 +1,7 @@
 """mindspore.numpy.logic_ops: comparisons and truth values."""
 
 import muster
+from mindspore import _names
 from mindspore.numpy import _shared
 from mindspore.numpy._shared import axes_of, cast, real, same_dtype, tensor
 from muster import ops
@@ -128,3 +129,4 @@ def isin(element, test_elements, invert=False):
 
 
 __all__ = sorted(_shared.public(globals(), __name__))
+__getattr__ = _names.missing(__name__)

@@ -23,4 +23,6 @@ _own = [
 for _name in _own:
     if type(globals()[_name]).__name__ == "nb_func":
         globals()[_name] = _signatures.python_function(globals()[_name])
+        if _name in vars(functional):
+            setattr(functional, _name, globals()[_name])
 __getattr__ = _later.of(_names.missing(__name__), _own)

@@ -102,6 +102,19 @@ class HyperMap(Map):
         return function(*column)
 
 
+def _of_each(name):
+    def like(x):
+        if isinstance(x, (tuple, list)):
+            return tuple(like(each) for each in x)
+        return getattr(muster.ops, name)(x)
+
+    like.__name__ = name
+    like.__doc__ = f"muster.ops.{name} of a tensor, or of each in a tuple."
+    return like
+
+
+ones_like, zeros_like = _of_each("ones_like"), _of_each("zeros_like")
+
 __all__ = [
     "GradOperation",
     "HyperMap",

@@ -64,8 +64,26 @@ def _in_turn(operations, values):
     return values[0] if len(values) == 1 else values
 
 
+# Operations that MindSpore runs in Python.
+_OF_PYTHON = frozenset(
+    (
+        *("FiveCrop", "Grayscale", "HsvToRgb", "LinearTransformation", "MixUp", "RandomErasing"),
+        *("RandomGrayscale", "RandomOrder", "RandomPerspective", "RgbToHsv", "TenCrop", "ToPIL"),
+    )
+)
+
+
+def _is_of_python(operation) -> bool:
+    if isinstance(operation, Compose):
+        return any(map(_is_of_python, operation.transforms))
+    return type(operation).__name__ in _OF_PYTHON or bool(getattr(operation, "_gives_pictures", False))
+
+
 class Compose:
-    """Operations one after the other."""
+    """Operations one after the other. Called with one of MindSpore's in Python among them, it gives a tuple:
+    `image = Compose([ToPIL(), ToTensor()])(image)[0]`."""
+
+    _gives_tuple = False
 
     def __init__(self, transforms):
         self.transforms = _listed(transforms)
@@ -76,7 +94,9 @@ class Compose:
         return self.transforms
 
     def __call__(self, *values):
-        return _in_turn(self.transforms, values)
+        answer = _in_turn(self.transforms, values)
+        is_tuple = isinstance(answer, tuple) or not (self._gives_tuple or _is_of_python(self))
+        return answer if is_tuple else (answer,)
 
 
 class RandomApply:

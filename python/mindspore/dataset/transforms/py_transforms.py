@@ -5,6 +5,12 @@ from mindspore.dataset import transforms
 __all__ = [*transforms.__all__, "OneHotOp"]
 
 
+class Compose(transforms.Compose):
+    """Operations one after the other; it gives a tuple."""
+
+    _gives_tuple = True
+
+
 class OneHotOp:
     """One-hot rows of float64: OneHot as it was in Python."""
 

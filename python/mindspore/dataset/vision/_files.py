@@ -23,6 +23,8 @@ class Decode(ours.Decode):
     def _gives_objects(self):
         return self._to_pil
 
+    _gives_pictures = _gives_objects
+
     def __call__(self, image):
         if self._to_pil:
             import io

@@ -1,5 +1,6 @@
 """mindspore.dataset.vision.utils: an older path to the same names."""
 
+from mindspore import _names
 from mindspore.dataset.vision._enums import (
     AutoAugmentPolicy,
     Border,
@@ -19,3 +20,4 @@ __all__ = [
     "Inter",
     "SliceMode",
 ]
+__getattr__ = _names.missing(__name__)

@@ -1,0 +1,108 @@
+"""A name that is there is there under each path that MindSpore has it at (tests/parity/module_names.py)."""
+
+import sys
+from pathlib import Path
+
+import mindspore
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "parity"))
+
+import module_names
+
+# Files of MindSpore's own machinery that are not there as modules.
+ABSENT = {
+    "mindspore.dataset.core.datatypes",
+    "mindspore.dataset.core.py_util_helpers",
+    "mindspore.dataset.core.validator_helpers",
+    "mindspore.dataset.engine.offload",
+    "mindspore.dataset.engine.validators",
+    "mindspore.ops.deprecated",
+    "mindspore.ops.function.reshard_func",
+    "mindspore.ops.operations.reshard_ops",
+    "mindspore.ops.vm_impl_registry",
+    "mindspore.parallel.function",
+    "mindspore.parallel.function.reshard_func",
+    "mindspore.profiler.envprofiler",
+    "mindspore.profiler.profiler",
+    "mindspore.utils",
+    "mindspore.utils.runtime_execution_order_check",
+    "mindspore.utils.sdc_detect",
+    "mindspore.utils.utils",
+}
+
+
+def test_names_are_under_all_paths_that_mindspore_has_them_at():
+    absent, lacking = set(), []
+    for module, packages in module_names.recorded().items():
+        for package, names in packages.items():
+            try:
+                lacking += [f"{module}.{name}" for name in module_names.missing(module, package, names)]
+            except ImportError:
+                absent.add(module)
+    assert lacking == ["mindspore.common.sparse_tensor.SparseTensor"]
+    assert absent == ABSENT
+
+
+def test_what_is_refused_is_refused_under_the_paths_of_functions_and_primitives():
+    from mindspore.ops import functional, operations
+
+    for name in ("fft", "derivative", "stft"):
+        with pytest.raises(NotImplementedError, match=rf"mindspore.ops.{name} is not provided"):
+            getattr(functional, name)(mindspore.Tensor([1.0]))
+    with pytest.raises(NotImplementedError, match="DynamicRNN is not provided"):
+        operations.DynamicRNN()
+
+
+def test_functions_are_one_object_under_both_paths():
+    from mindspore import ops
+    from mindspore.ops import functional
+
+    names = module_names.recorded()["mindspore.ops.functional"]["mindspore.ops"]
+    shared = [name for name in names if hasattr(ops, name) and not hasattr(getattr(ops, name), "way")]
+    assert len(shared) > 500
+    assert [name for name in shared if getattr(ops, name) is not getattr(functional, name)] == []
+
+
+def test_files_of_mindspore_have_what_they_import():
+    from mindspore.nn.layer.conv import Parameter, initializer
+    from mindspore.nn.optim.adam import Cell
+
+    assert (Parameter, Cell) == (mindspore.Parameter, mindspore.nn.Cell)
+    assert initializer is mindspore.common.initializer.initializer
+    with pytest.raises(ImportError, match="nothing_like_it"):
+        from mindspore.nn.layer.conv import nothing_like_it  # noqa: F401
+
+
+def test_like_functions_of_composite_take_tuples():
+    from mindspore.ops import composite
+
+    one, (two,) = composite.ones_like((mindspore.Tensor([3.0]), (mindspore.Tensor([4]),)))
+    assert (one.asnumpy().tolist(), two.asnumpy().tolist()) == ([1.0], [1])
+    assert composite.zeros_like(mindspore.Tensor([3.0])).asnumpy().tolist() == [0.0]
+
+
+def test_compose_gives_a_tuple_where_mindspore_runs_it_in_python():
+    import numpy
+    from mindspore.dataset import transforms, vision
+    from mindspore.dataset.transforms import py_transforms
+
+    image = numpy.zeros((2, 3, 3), numpy.uint8)
+    parts = [vision.ToPIL(), vision.ToTensor()]
+    for composed in (
+        transforms.Compose(parts),
+        transforms.Compose([transforms.Compose(parts), vision.ToTensor()]),
+        transforms.Compose([vision.HorizontalFlip(), vision.ToPIL()]),
+        py_transforms.Compose([vision.HorizontalFlip()]),
+    ):
+        made = composed(image)
+        assert isinstance(made, tuple) and len(made) == 1
+    for composed in (
+        transforms.Compose([vision.ToTensor()]),
+        transforms.Compose([lambda value: value + 1]),
+    ):
+        assert composed(image).ndim == 3
+    assert len(transforms.Compose([lambda value: (value, value)])(image)) == 2
+    rows = mindspore.dataset.NumpySlicesDataset([image], ["image"], shuffle=False)
+    (row,) = rows.map(transforms.Compose(parts), "image").create_tuple_iterator(output_numpy=True)
+    assert row[0].shape == (3, 2, 3)
