@@ -157,6 +157,7 @@ _FLOATS = {
     "Adam": ("beta1", "beta2", "eps"),
     "AdamWeightDecay": ("beta1", "beta2", "eps"),
     "Adagrad": ("accum",),
+    "LARS": ("epsilon", "coefficient"),
     "FTRL": ("initial_accum", "learning_rate", "lr_power", "l1", "l2"),
     "Momentum": ("momentum",),
     "RMSProp": ("decay", "momentum", "epsilon"),

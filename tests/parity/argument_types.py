@@ -1,8 +1,9 @@
 """Which kinds of arguments constructors of MindSpore 2.7.0 refuse by a TypeError: mindspore._kinds.
 
-Written by `python tests/parity/argument_types.py PATH` where `mindspore` is that of its wheel. Each argument
-of each class is given values of each kind, the others what makes an object; a kind of which no value passes
-is refused.
+Written by `python tests/parity/argument_types.py KINDS RANGES` where `mindspore` is that of its wheel. Each
+argument of each class is given values of each kind, the others what makes an object; a kind of which no value
+passes is refused. RANGES are arguments whose whole numbers have a least value, and those that take some
+strings alone.
 """
 
 import inspect
@@ -27,20 +28,6 @@ VALUES = {
 }
 SECONDS_MAX = 20  # for one class
 LEFT_OUT = {"Transformer", "TransformerEncoder", "TransformerDecoder", "Custom", "PyFunc", "Print"}
-OF_OPS = """
-    ACos AdaptiveAvgPool2D AdaptiveMaxPool2D ApplyAdaMax ApplyAdadelta ApplyAdagrad ApplyCenteredRMSProp
-    ApplyFtrl ApplyMomentum ApplyRMSProp ApproximateEqual ArgMaxWithValue ArgMinWithValue Argmax Argmin
-    AvgPool AvgPool3D BatchMatMul BatchNorm BatchToSpaceND BinaryCrossEntropy BoundingBoxDecode
-    BoundingBoxEncode BroadcastTo CTCLoss Concat Conv2D Conv2DTranspose Conv3D CropAndResize CumProd
-    CumSum Cummax DepthToSpace Dropout Dropout2D Dropout3D Elu ExtractImagePatches Fill Gather
-    GradOperation HShrink IsClose KLDivLoss L2Normalize LRN LayerNorm LeakyReLU LpNorm MatMul MaxPool
-    MaxPool3D MaxPoolWithArgmax Meshgrid MirrorPad Momentum Multinomial NLLLoss NMSWithMask OneHot Pad
-    ROIAlign RandomCategorical ReLU ReduceAll ReduceAny ReduceMax ReduceMean ReduceMin ReduceProd
-    ReduceSum ResizeBilinear ResizeBilinearV2 ResizeNearestNeighbor ReverseSequence ReverseV2 SGD
-    ScatterAdd ScatterUpdate SmoothL1Loss SoftShrink Softmax LogSoftmax Softplus Sort SpaceToBatchND
-    SpaceToDepth Split Squeeze Stack StandardNormal StridedSlice TopK Transpose TruncatedNormal
-    UniformCandidateSampler UniformInt UniformReal Unstack
-"""
 
 
 def parameters():
@@ -86,6 +73,20 @@ NEEDED = {  # arguments without a default
     "min_val": 0.0,
     "range_max": 4,
     "unique": True,
+    "ksize": [1, 2, 2, 1],
+    "row": 2,
+    "l1": 0.1,
+    "rho": 0.9,
+    "epsilon": 1e-6,
+    "stride": 2,
+    "size_splits": (1, 1),
+    "shifts": 1,
+    "numsamples": 2,
+    "nbins": 4,
+    "maxnorm": 1.0,
+    "out_channel": 2,
+    "in_channel": 2,
+    "pooling_ratio": (1.0, 1.4, 1.4, 1.0),
     "optimizer": lambda: nn.SGD(parameters(), 0.1),
     "loss_fn": lambda: nn.MSELoss(),
     "dtype": ms.float32,
@@ -110,9 +111,10 @@ def classes():
     for name in sorted(set(nn.__all__) - LEFT_OUT):
         if inspect.isclass(getattr(nn, name, None)):
             yield f"nn.{name}", getattr(nn, name)
-    for name in OF_OPS.split():
-        if inspect.isclass(getattr(ops, name, None)):
-            yield f"ops.{name}", getattr(ops, name)
+    for name in sorted(set(ops.__all__) - LEFT_OUT):
+        made = getattr(ops, name, None)
+        if name == "GradOperation" or (inspect.isclass(made) and issubclass(made, ops.Primitive)):
+            yield f"ops.{name}", made
 
 
 def refused(make, given, name, values):
@@ -135,7 +137,7 @@ def plain(init):
 
 
 def kinds_of(made):
-    """By argument: (kinds that pass, kinds that are refused), both as letters."""
+    """By argument: (kinds that pass, kinds that are refused), both as letters; and what range_of says."""
     of = inspect.signature(plain(made.__init__)).parameters
     named = [
         each for each in list(of.values())[1:] if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
@@ -147,15 +149,48 @@ def kinds_of(made):
         return {name: value() if inspect.isfunction(value) else value for name, value in found.items()}
 
     made(**given())
-    kinds = {}
+    kinds, ranges = {}, {}
     for each in named:
-        found = {kind: refused(made, given, each.name, values) for kind, values in VALUES.items()}
+        ranges[each.name] = range_of(made, given, each)
+        of_default = "s" if isinstance(each.default, str) else None
+        found = {
+            kind: refused(made, given, each.name, (*values, each.default) if kind == of_default else values)
+            for kind, values in VALUES.items()
+        }
         passing = "".join(kind for kind, (_, passes) in found.items() if passes)
         no = "".join(kind for kind, (is_refused, _) in found.items() if is_refused)
         if not set(passing) & set("bifs"):  # objects, or lists of them: nothing is known of those
             no = "".join(kind for kind in no if kind not in "tlT")
         kinds[each.name] = (passing, no)
-    return kinds
+    return kinds, ranges
+
+
+def ends(make, given, name, value):
+    """The kind of error that a value ends with; None where it passes."""
+    try:
+        make(**{**given(), name: value})
+    except Exception as error:
+        return type(error)
+    return None
+
+
+# Strings that arguments take.
+STRINGS = """
+all align_corners area asymmetric avg batchmean bicubic bidirectional bilinear bilinear_v2 border
+circular constant CONSTANT crop edge erf half_pixel LEFT_LEFT LEFT_RIGHT linear lower max mean NCDHW
+NCHW NDHWC nearest NHWC none pad PAD reflect REFLECT reflection replicate resize RIGHT_LEFT
+RIGHT_RIGHT same SAME sum symmetric SYMMETRIC tanh trilinear unidirectional upper valid VALID zeros
+"""
+
+
+def range_of(made, given, each):
+    """'positive' or 'natural' where numbers below are a ValueError, or the strings that pass, or None."""
+    found = [ends(made, given, each.name, value) for value in (2, 1, 0, -1, -3)]
+    if found[:2] == [None, None] and found[3:] == [ValueError] * 2 and found[2] in (None, ValueError):
+        return "positive" if found[2] else "natural"
+    if isinstance(each.default, str) and ends(made, given, each.name, "a") is ValueError:
+        return "|".join(text for text in STRINGS.split() if ends(made, given, each.name, text) is None)
+    return None
 
 
 def late(*_):
@@ -165,17 +200,21 @@ def late(*_):
 if __name__ == "__main__":
     ms.set_context(mode=ms.PYNATIVE_MODE)
     signal.signal(signal.SIGALRM, late)
-    table = defaultdict(list)
+    table, allowed = defaultdict(list), defaultdict(list)
     for name, made in classes():
         signal.alarm(SECONDS_MAX)
         try:
-            for argument, (passing, no) in kinds_of(made).items():
+            kinds, ranges = kinds_of(made)
+            for argument, (passing, no) in kinds.items():
                 if no and passing:
                     table[argument, passing, no].append(name)
+                if ranges[argument]:
+                    allowed[argument, ranges[argument]].append(name)
         except Exception as error:
             print(name, type(error).__name__, error, file=sys.stderr)
         finally:
             signal.alarm(0)
-    with open(sys.argv[1], "w", encoding="utf-8") as file:
-        for (argument, passing, no), names in sorted(table.items()):
-            file.write(f"{argument} {passing} {no} {' '.join(names)}\n")
+    for path, lines in zip(sys.argv[1:], (table, allowed), strict=True):
+        with open(path, "w", encoding="utf-8") as file:
+            for key, names in sorted(lines.items()):
+                file.write(f"{' '.join(key)} {' '.join(names)}\n")

@@ -21,18 +21,47 @@ def parameters():
         ("Transpose has no settings, not 3: give its inputs", lambda: ops.Transpose(3)),
         ("Transpose has no settings, not 'a'", lambda: ops.Transpose("a")),
         ("Tile has no settings, not None", lambda: ops.Tile(None)),
-        ("BiasAdd: data_format is a string, not 3", lambda: ops.BiasAdd(3)),
+        ("BiasAdd: data_format is a string or None, not 3", lambda: ops.BiasAdd(3)),
         ("Reshape has no settings, not name='a'", lambda: ops.Reshape(name="a")),
         ("has_bias is True or False, not 1", lambda: nn.Dense(2, 2, has_bias=1)),
         ("kernel_size is a whole number, not True", lambda: nn.Conv1d(1, 2, True)),
         ("lambd is a float, not 1", lambda: nn.ASGD(parameters(), lambd=1)),
         ("beta1", lambda: nn.Adam(parameters(), beta1=1)),
         ("requires_grad", lambda: Parameter(Tensor([1.0]), requires_grad=1)),
+        ("Conv2d.kernel_size. is a whole number or a tuple", lambda: nn.Conv2d(1, 2, True)),
+        ("MaxPool2d.stride. holds whole numbers", lambda: nn.MaxPool2d(1, (1, True))),
+        ("epsilon", lambda: nn.LARS(nn.SGD(parameters(), 0.1), epsilon=1)),
+        ("LARS.epsilon. is a number, not str", lambda: nn.LARS(nn.SGD(parameters(), 0.1), epsilon="a")),
+        ("use_locking is True or False, not 'a'", lambda: ops.ScatterAdd(use_locking="a")),
+        ("ignore_nan is True or False, not 1", lambda: ops.Median(ignore_nan=1)),
+        ("integrated_save is True or False", lambda: ms.CheckpointConfig(integrated_save=1)),
     ],
 )
 def test_an_argument_of_another_kind_is_a_type_error(words, call):
     with pytest.raises(TypeError, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("words", "call"),
+    [
+        ("Conv2D: out_channel is at least 1, not 0", lambda: ops.Conv2D(0, 3)),
+        ("Conv2D: kernel_size is at least 1, not -1", lambda: ops.Conv2D(1, -1)),
+        ("StandardNormal: seed is at least 0, not -1", lambda: ops.StandardNormal(seed=-1)),
+        ("MirrorPad: mode is one of REFLECT, SYMMETRIC, not 'a'", lambda: ops.MirrorPad("a")),
+        ("reduction is one of mean, none, sum, not 'a'", lambda: nn.HingeEmbeddingLoss(reduction="a")),
+    ],
+)
+def test_a_value_out_of_range_is_a_value_error(words, call):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_rates_may_be_true_or_false():
+    for made in (nn.Adam, nn.SGD, nn.Momentum):
+        momentum = {"momentum": 0.9} if made is nn.Momentum else {}
+        optimizer = made(parameters(), learning_rate=True, weight_decay=False, **momentum)
+        assert optimizer.learning_rate.asnumpy() == 1
 
 
 def test_what_a_subclass_passes_on_is_checked_too():

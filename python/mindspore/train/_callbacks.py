@@ -96,6 +96,9 @@ class CheckpointConfig(muster.train.CheckpointConfig):
         crc_check=False,
         **settings,
     ):
+        for name, value in (("integrated_save", integrated_save), ("async_save", async_save)):
+            if not isinstance(value, bool) and not (name == "async_save" and isinstance(value, str)):
+                raise TypeError(f"CheckpointConfig: {name} is True or False, not {value!r}")
         how_often = (save_checkpoint_steps, save_checkpoint_seconds)
         if not any(how_often) and not any((keep_checkpoint_max, keep_checkpoint_per_n_minutes)):
             raise ValueError(

@@ -12,14 +12,17 @@ namespace {
 
 // A number as itself, a sequence of numbers as a list.
 std::vector<std::int64_t> numbers_from(nb::handle object, const std::string& what) {
-  if (PyLong_Check(object.ptr())) return {nb::cast<std::int64_t>(object)};
+  const auto is_number = [](nb::handle each) {
+    return PyLong_Check(each.ptr()) && !PyBool_Check(each.ptr());
+  };
+  if (is_number(object)) return {nb::cast<std::int64_t>(object)};
   std::vector<std::int64_t> numbers;
   if (!nb::isinstance<nb::tuple>(object) && !nb::isinstance<nb::list>(object)) {
     const std::string type = class_name(object);
     throw nb::type_error((what + " is a whole number or a tuple of them, not " + type).c_str());
   }
   for (const nb::handle item : nb::iter(object)) {
-    if (!PyLong_Check(item.ptr())) {
+    if (!is_number(item)) {
       const std::string type = class_name(item);
       throw nb::type_error((what + " holds whole numbers, not " + type).c_str());
     }

@@ -27,8 +27,17 @@ std::optional<double> scalar_from(nb::handle object) {
   return std::nullopt;
 }
 
+namespace {
+
+// A rate of True is 1, as in Python's arithmetic; MindSpore takes it, too.
+std::optional<double> rate_from(nb::handle object) {
+  return PyBool_Check(object.ptr()) ? nb::cast<double>(nb::float_(object)) : scalar_from(object);
+}
+
+}  // namespace
+
 LearningRate learning_rate_from(nb::handle object, const std::string& what) {
-  if (const auto number = scalar_from(object)) return *number;
+  if (const auto number = rate_from(object)) return *number;
   if (nb::isinstance<nn::LearningRateSchedule>(object))
     return nb::cast<std::shared_ptr<nn::LearningRateSchedule>>(object);
   const bool is_list = PyObject_HasAttrString(object.ptr(), "__iter__") != 0 || is_value(object);
@@ -53,7 +62,7 @@ LearningRate learning_rate_from(nb::handle object, const std::string& what) {
 }
 
 WeightDecay weight_decay_from(nb::handle object, const std::string& what) {
-  if (const auto number = scalar_from(object)) return *number;
+  if (const auto number = rate_from(object)) return *number;
   if (nb::isinstance<nn::Cell>(object)) return nb::cast<nn::CellPtr>(object);
   const std::string type = class_name(object);
   throw nb::type_error((what + " is a number or a cell, not " + type).c_str());

@@ -29,9 +29,27 @@ void init_optimizer(nb::pointer_and_handle<Optimizer> self, nb::handle learning_
                                 weight_decay_from(weight_decay, name + "(weight_decay)"), loss_scale});
 }
 
-void init_lars(nb::pointer_and_handle<nn::LARS> self, std::shared_ptr<Optimizer> optimizer, double epsilon,
-               double coefficient, bool use_clip, nb::object lars_filter) {
-  nn::LARSOptions options{.epsilon = epsilon, .coefficient = coefficient, .use_clip = use_clip};
+// What mindspore calls with the name of a class and its settings before one is made; it lives as long as the
+// process.
+nb::handle settings_check;
+
+double scalar_of(const std::string& what, nb::handle object) {
+  if (const auto number = scalar_from(object)) return *number;
+  const std::string type = class_name(object);
+  throw nb::type_error((what + " is a number, not " + type).c_str());
+}
+
+void init_lars(nb::pointer_and_handle<nn::LARS> self, std::shared_ptr<Optimizer> optimizer,
+               nb::handle epsilon, nb::handle coefficient, bool use_clip, nb::object lars_filter) {
+  if (settings_check.is_valid()) {
+    nb::dict settings;
+    settings["epsilon"] = epsilon;
+    settings["coefficient"] = coefficient;
+    settings_check("LARS", settings);
+  }
+  nn::LARSOptions options{.epsilon = scalar_of("LARS(epsilon)", epsilon),
+                          .coefficient = scalar_of("LARS(coefficient)", coefficient),
+                          .use_clip = use_clip};
   if (!lars_filter.is_none())
     options.lars_filter = [&](const graph::Parameter& wanted) {
       for (const auto& parameter : optimizer->updated_parameters())
@@ -135,10 +153,6 @@ void bind_optimizer_base(nb::module_& core) {
 
 // The arguments by name, but for the parameters, kept with the object.
 constexpr const char* settings_attribute = "_settings";
-
-// What mindspore calls with the name of a class and its settings before one is made; it lives as long as the
-// process.
-nb::handle settings_check;
 
 constexpr const char* params_doc =
     "`params` are the Parameters to update, or groups of them (see Optimizer). `learning_rate` is a number, "
