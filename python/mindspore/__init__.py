@@ -274,6 +274,18 @@ _HOLDERS = {
     **dict.fromkeys(
         ("get_current_device", "ms_memory_recycle", "no_inline", "set_recursion_limit"), "mindspore._misc"
     ),
+    **dict.fromkeys(
+        [
+            "Generator",
+            "default_generator",
+            "get_rng_state",
+            "initial_seed",
+            "manual_seed",
+            "seed",
+            "set_rng_state",
+        ],
+        "mindspore.common._generators",
+    ),
     "async_ckpt_thread_status": "mindspore.train",
     "vmap": "mindspore.ops",
 }

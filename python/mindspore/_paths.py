@@ -217,7 +217,8 @@ ALSO = {
         dtype_to_nptype dtype_to_pytype float64 float_ from_numpy get_py_obj_dtype half int16 int32 int64 int8
         int_ intc intp is_tensor list_ long ms_memory_recycle no_inline number pytype_to_dtype
         set_recursion_limit short single string tensor_type tuple_ type_none ubyte uint uint16 uint32 uint64
-        uint8 uintc uintp ushort""",
+        uint8 uintc uintp ushort Generator default_generator get_rng_state initial_seed manual_seed seed
+        set_rng_state""",
     ),
     "mindspore.dataset.vision.utils": (
         "mindspore.dataset.vision",

@@ -42,10 +42,6 @@ _STRATEGY = (
     "use mindspore.load_distributed_checkpoint or transform_checkpoints, or one whole checkpoint",
 )
 _SPARSE = ("sparse tensors have no arithmetic", "use their to_dense(), or gather and scatter")
-_GENERATOR = (
-    "the state of drawing random numbers is not shown",
-    "call mindspore.set_seed before what should be drawn again, or give functions a seed",
-)
 _PREFETCH = ("it belongs to a device that computes in queues of its own", "leave it out on a CPU")
 
 # Reason and way out, and where the names stand.
@@ -228,14 +224,6 @@ _TABLE = (
             parameter_broadcast rank_list_for_convert restore_group_info_list set_op_strategy_config
             unified_safetensors
         """
-        },
-    ),
-    (
-        _GENERATOR,
-        {
-            "mindspore": """
-                Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state
-            """
         },
     ),
     (

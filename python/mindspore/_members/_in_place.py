@@ -90,23 +90,32 @@ def assign_value(self, value):
 # ---- Random numbers ----------------------------------------------------------------------------------------
 
 
+def _drawing(generator):
+    from mindspore.common._generators import drawing  # with the first draw: imports stay fast
+
+    return drawing(generator)
+
+
 def _draw(self, low, high):
     return named.uniform(self.shape, muster.Tensor(low, muster.float32), muster.Tensor(high, muster.float32))
 
 
 def uniform(self, from_=0.0, to=1.0, generator=None):
     """A tensor of this shape with numbers from `from_` to `to`, each as likely."""
-    return cast(_draw(self, float(from_), float(to)), self.dtype)
+    with _drawing(generator):
+        return cast(_draw(self, float(from_), float(to)), self.dtype)
 
 
 def uniform_(self, from_=0, to=1, *, generator=None):
     """uniform, in place."""
-    return _put(self, uniform(self, from_, to))
+    return _put(self, uniform(self, from_, to, generator))
 
 
 def normal_(self, mean=0, std=1, *, generator=None):
     """Numbers of a normal distribution, in place."""
-    return _put(self, ops.add(ops.mul(named.standard_normal(self.shape), float(std)), float(mean)))
+    with _drawing(generator):
+        drawn = named.standard_normal(self.shape)
+    return _put(self, ops.add(ops.mul(drawn, float(std)), float(mean)))
 
 
 def log_normal(self, mean=1.0, std=2.0):
@@ -117,19 +126,25 @@ def log_normal(self, mean=1.0, std=2.0):
 
 def exponential_(self, lambd=1, *, generator=None):
     """Numbers of an exponential distribution, in place."""
-    return _put(self, ops.div(ops.neg(ops.log(ops.sub(1.0, _draw(self, 0.0, 1.0)))), float(lambd)))
+    with _drawing(generator):
+        drawn = _draw(self, 0.0, 1.0)
+    return _put(self, ops.div(ops.neg(ops.log(ops.sub(1.0, drawn))), float(lambd)))
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
     """1 with the probability p, else 0, in place."""
-    return _put(self, ops.less(_draw(self, 0.0, 1.0), p))
+    with _drawing(generator):
+        drawn = _draw(self, 0.0, 1.0)
+    return _put(self, ops.less(drawn, p))
 
 
 def random_(self, from_=0, to=None, *, generator=None):
     """Whole numbers from `from_` to below `to`, in place."""
     if to is None:
         to = 2**24 if is_float(self.dtype) else 2**31 - 1
-    return _put(self, ops.floor(_draw(self, float(from_), float(to))))
+    with _drawing(generator):
+        drawn = _draw(self, float(from_), float(to))
+    return _put(self, ops.floor(drawn))
 
 
 def multinomial(self, num_samples, replacement=True, seed=None):

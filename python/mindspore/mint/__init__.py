@@ -1,8 +1,9 @@
 """mindspore.mint: functions with the arguments of PyTorch's, as MindSpore 2.7.0 has them."""
 
 from mindspore import _names
-from mindspore.mint import _functions
+from mindspore.mint import _functions, _random
 from mindspore.mint._functions import *  # noqa: F403
+from mindspore.mint._random import *  # noqa: F403
 
 # Functions of mindspore.ops that take the same arguments.
 _OF_OPS = """
@@ -16,7 +17,7 @@ _OF_OPS = """
     tril triu trunc unbind unique_consecutive unsqueeze xlogy
 """
 _HOLDERS = dict.fromkeys(_OF_OPS.split(), "mindspore.ops")
-__all__ = sorted({*_functions.__all__, *_HOLDERS})
+__all__ = sorted({*_functions.__all__, *_random.__all__, *_HOLDERS})
 __getattr__ = _names.missing(
     __name__, later=("distributed", "linalg", "nn", "optim", "special"), holders=_HOLDERS
 )

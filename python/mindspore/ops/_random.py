@@ -7,6 +7,13 @@ from mindspore.ops import _numbers
 from mindspore.ops._numbers import tensor
 from muster import _core, ops
 
+sources: list = []  # the generators of calls that are being made, the innermost last
+
+
+def _drawn(op, shape, dtype, seed):
+    """Numbers of "random_uniform" or "random_normal", from the generator of the call where it has one."""
+    return sources[-1].drawn(op, shape, dtype) if sources else _core._random_numbers(op, shape, dtype, seed)
+
 
 def _sizes(size):
     if isinstance(size, muster.Tensor):
@@ -20,13 +27,13 @@ def _varargs(size):
 
 def uniform_01(shape, seed=None, dtype=muster.float32):
     """Numbers in [0, 1)."""
-    made = _core._random_numbers("random_uniform", _sizes(shape), muster.float32, seed or 0)
+    made = _drawn("random_uniform", _sizes(shape), muster.float32, seed or 0)
     return made if dtype in (None, muster.float32) else ops.cast(made, dtype)
 
 
 def standard_normal(shape, seed=None):
     """Numbers of the normal distribution with mean 0 and deviation 1."""
-    return _core._random_numbers("random_normal", _sizes(shape), muster.float32, seed or 0)
+    return _drawn("random_normal", _sizes(shape), muster.float32, seed or 0)
 
 
 def uniform(shape, minval, maxval, seed=None, dtype=muster.float32):
@@ -46,7 +53,7 @@ def _broadcast(*shapes):
 
 def _between(shape, low, high, seed, dtype):
     """Whole numbers of [low, high): 53 random bits, so that no number is likelier by more than 2^-21."""
-    part = _core._random_numbers("random_uniform", _sizes(shape), muster.float64, seed or 0)
+    part = _drawn("random_uniform", _sizes(shape), muster.float64, seed or 0)
     low, high = ops.cast(low, muster.float64), ops.cast(high, muster.float64)
     return ops.cast(ops.floor(ops.add(ops.mul(part, ops.sub(high, low)), low)), dtype)
 
@@ -91,7 +98,7 @@ def randint_like(input, low, high, seed=None, *, dtype=None):
 
 def randperm(n, seed=0, offset=0, dtype=muster.int64):
     """0, 1, ..., n - 1 in random order."""
-    order = ops.sort(_core._random_numbers("random_uniform", (n,), muster.float64, seed or 0), 0)[1]
+    order = ops.sort(_drawn("random_uniform", (n,), muster.float64, seed or 0), 0)[1]
     return ops.cast(order, dtype)
 
 
@@ -109,13 +116,16 @@ def bernoulli(input, p=0.5, seed=None):
 
 def bernoulli_ext(input, *, generator=None):
     """1 with the probability that input says, else 0."""
-    return ops.cast(ops.less(uniform_01(input.shape), input), input.dtype)
+    from mindspore.common._generators import drawing
+
+    with drawing(generator):
+        return ops.cast(ops.less(uniform_01(input.shape), input), input.dtype)
 
 
 def truncated_normal(shape, dtype=muster.float32, seed=0):
     """Normal numbers between -2 and 2."""
     low = 0.022750131948179195  # of the normal distribution below -2
-    part = _core._random_numbers("random_uniform", _sizes(shape), muster.float64, seed or 0)
+    part = _drawn("random_uniform", _sizes(shape), muster.float64, seed or 0)
     part = ops.add(ops.mul(part, 1 - 2 * low), low)
     made = ops.mul(ops.erfinv(ops.sub(ops.mul(part, 2.0), 1.0)), math.sqrt(2))
     return ops.cast(made, dtype)
@@ -160,7 +170,7 @@ def laplace(shape, mean, lambda_param, seed=None):
 
 def standard_laplace(shape, seed=None):
     """Numbers of the Laplace distribution with mean 0 and scale 1."""
-    part = _core._random_numbers("random_uniform", _sizes(shape), muster.float64, seed or 0)
+    part = _drawn("random_uniform", _sizes(shape), muster.float64, seed or 0)
     away = ops.sub(part, 0.5)
     size = ops.neg(ops.log(ops.maximum(ops.sub(1.0, ops.mul(ops.abs(away), 2.0)), 1e-300)))
     return ops.cast(ops.mul(ops.sign(away), size), muster.float32)
@@ -168,7 +178,7 @@ def standard_laplace(shape, seed=None):
 
 def cauchy(size, median=0.0, sigma=1.0):
     """Numbers of the Cauchy distribution."""
-    part = _core._random_numbers("random_uniform", _sizes(size), muster.float64, 0)
+    part = _drawn("random_uniform", _sizes(size), muster.float64, 0)
     angle = ops.mul(ops.sub(part, 0.5), math.pi)
     made = ops.add(ops.mul(ops.div(ops.sin(angle), ops.cos(angle)), sigma), median)
     return ops.cast(made, muster.float32)
@@ -182,7 +192,7 @@ def log_normal(x, mean=1.0, std=2.0):
 
 def _chosen_once(weights, count, seed):
     """`count` different places of each row, likelier where the weight is greater (Gumbel's way)."""
-    part = _core._random_numbers("random_uniform", tuple(weights.shape), muster.float64, seed or 0)
+    part = _drawn("random_uniform", tuple(weights.shape), muster.float64, seed or 0)
     noise = ops.neg(ops.log(ops.maximum(ops.neg(ops.log(ops.maximum(part, 1e-300))), 1e-300)))
     scores = ops.add(ops.log(ops.cast(weights, muster.float64)), noise)
     return ops.topk(scores, count)[1]
@@ -194,7 +204,7 @@ def multinomial(input, num_samples, replacement=True, seed=None):
         return _chosen_once(input, num_samples, seed)
     totals = ops.cumsum(ops.cast(input, muster.float64), input.ndim - 1)
     rows = ops.reshape(totals, (-1, input.shape[-1]))
-    part = _core._random_numbers("random_uniform", (rows.shape[0], num_samples), muster.float64, seed or 0)
+    part = _drawn("random_uniform", (rows.shape[0], num_samples), muster.float64, seed or 0)
     found = ops.searchsorted(rows, ops.mul(part, rows[:, -1:]), True)
     found = ops.minimum(found, input.shape[-1] - 1)
     return ops.cast(ops.reshape(found, (*input.shape[:-1], num_samples)), muster.int32)
