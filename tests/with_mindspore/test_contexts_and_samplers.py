@@ -69,3 +69,16 @@ def test_a_source_of_rows_in_order_takes_no_sampler():
     for take in (dataset.use_sampler, dataset.add_sampler):
         with pytest.raises(RuntimeError, match="takes no sampler"):
             take(ds.SequentialSampler())
+
+
+def test_columns_of_whole_numbers_take_what_numpy_writes(tmp_path):
+    path = tmp_path / "rows.csv"
+    numpy.savetxt(path, numpy.array([[1, 2.5], [30, 4.5]]), delimiter=",", header="u,v", comments="")
+    rows = ds.CSVDataset(str(path), column_defaults=[0, 0.0], shuffle=False).create_dict_iterator(
+        output_numpy=True
+    )
+    assert [(row["u"].tolist(), row["v"].tolist()) for row in rows] == [(1, 2.5), (30, 4.5)]
+    for wrong in ("1.5", "a", "1e30", "nan"):
+        path.write_text(f"u,v\n{wrong},1\n", encoding="utf-8")
+        with pytest.raises(RuntimeError, match="type cast error"):
+            list(ds.CSVDataset(str(path), column_defaults=[0, 0.0], shuffle=False).create_tuple_iterator())

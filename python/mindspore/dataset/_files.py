@@ -187,8 +187,10 @@ def _cell(text, default):
         return numpy.asarray(text or default)
     kind = numpy.int32 if isinstance(default, int) else numpy.float32
     try:
+        if kind is numpy.int32 and text and float(text).is_integer():  # numpy.savetxt writes 1.0e+00
+            return numpy.asarray(kind(int(float(text))))
         return numpy.asarray(kind(text) if text else kind(default))
-    except ValueError:
+    except (ValueError, OverflowError):
         raise PipelineError(f"CSVDataset: type cast error, {text!r} is no {kind.__name__}") from None
 
 

@@ -96,6 +96,15 @@ def multi_dot(arrays):
     return result
 
 
+def matrix_power(a, n):
+    """The product of n square matrices, of their inverses for n below 0."""
+    from mindspore.ops import _lapack
+
+    if not isinstance(n, int) or isinstance(n, bool):
+        raise TypeError(f"matrix_power: n is a whole number, not {type(n).__name__}")
+    return _lapack.matrix_power(tensor(a), n)
+
+
 def kron(a, b):
     """Each element of a times the whole of b, in its place."""
     a, b = same_dtype([tensor(a), tensor(b)])

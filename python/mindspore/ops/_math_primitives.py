@@ -157,15 +157,19 @@ class LayerNorm(Primitive):
 
 
 class Dropout(Primitive):
-    """(y, mask): each element stays with probability keep_prob. Seed0 and Seed1 must be 0."""
+    """(y, mask): each element stays with probability keep_prob."""
 
     def __init__(self, keep_prob=0.5, Seed0=0, Seed1=0):  # noqa: N803 - these are MindSpore's names
         super().__init__()
-        _names.refuse("mindspore.ops.Dropout", Seed0=(Seed0 or None, None), Seed1=(Seed1 or None, None))
-        self.keep_prob = keep_prob
+        self.keep_prob, self.Seed0, self.Seed1 = keep_prob, Seed0, Seed1
 
     def compute(self, x):
         """x / keep_prob or 0, and 1 or 0: which stay."""
+        if self.Seed0 or self.Seed1:
+            seed = self.Seed0 * 1000003 + self.Seed1
+            drawn = muster._core._random_numbers("random_uniform", tuple(x.shape), muster.float32, seed)
+            mask = ops.cast(ops.less(drawn, self.keep_prob), x.dtype)
+            return ops.mul(x, ops.div(mask, self.keep_prob)), mask
         y, mask = muster._core.dropout_and_mask(x, self.keep_prob)
         return y, ops.cast(mask, x.dtype)
 

@@ -10,6 +10,10 @@ def rate_of(value) -> float:
     return float(value.item() if isinstance(value, muster.Tensor) else value)
 
 
+def _told(value):
+    return value.value() if isinstance(value, muster.Parameter) else value
+
+
 class Optimizer(Cell):
     """What optimizers with groups of parameters share; `optimizer(gradients)` is a step.
 
@@ -36,6 +40,18 @@ class Optimizer(Cell):
         self.step = muster.Parameter(muster.Tensor(0, muster.int32), name="state_step", requires_grad=False)
         for group in groups:
             self.add_param_group(group)
+
+    def __repr__(self) -> str:
+        texts = [
+            "".join(
+                [f"\nParameter Group {number}\n"]
+                + [f"    {key}: {_told(group[key])}\n" for key in sorted(group) if key != "params"]
+            )
+            for number, group in enumerate(self.param_groups)
+        ]
+        return f"{type(self).__name__} ({''.join(texts)})"
+
+    __str__ = __repr__
 
     def add_param_group(self, param_group) -> None:
         """Another group: a dict with "params" and settings."""
@@ -141,8 +157,8 @@ class SGD(Optimizer):
             params,
             {
                 "lr": lr,
-                "momentum": momentum,
-                "dampening": dampening,
+                "momentum": float(momentum),
+                "dampening": float(dampening),
                 "weight_decay": weight_decay,
                 "nesterov": nesterov,
                 "maximize": maximize,
