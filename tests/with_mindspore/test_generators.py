@@ -105,3 +105,17 @@ def test_compiled_code_draws_anew_with_each_call():
 def test_what_is_no_seed_no_state_and_no_generator_is_an_error(error, words, call):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_a_checkpoint_keeps_the_state_of_a_generator(tmp_path):
+    generator = Generator().manual_seed(9)
+    first = values(mint.rand(2, generator=generator))
+    path = str(tmp_path / "state.ckpt")
+    ms.save_checkpoint(ms.nn.Dense(1, 1), path, append_dict={"rng": generator})
+    second = values(mint.rand(2, generator=generator))
+    again = Generator()
+    again.set_state(Tensor(ms.load_checkpoint(path)["rng"]))
+    assert values(mint.rand(2, generator=again)) == second != first
+    assert ms.CheckpointConfig(append_info=[{"rng": generator}]).append_dict["rng"].shape == (16,)
+    with pytest.raises(TypeError, match="append_dict has a string, 'tag'"):
+        ms.save_checkpoint(ms.nn.Dense(1, 1), path, append_dict={"tag": "a text"})

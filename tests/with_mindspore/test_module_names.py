@@ -106,3 +106,20 @@ def test_compose_gives_a_tuple_where_mindspore_runs_it_in_python():
     rows = mindspore.dataset.NumpySlicesDataset([image], ["image"], shuffle=False)
     (row,) = rows.map(transforms.Compose(parts), "image").create_tuple_iterator(output_numpy=True)
     assert row[0].shape == (3, 2, 3)
+
+
+def test_classes_that_scripts_look_for_by_isinstance():
+    from mindspore import nn
+    from mindspore.nn.layer.activation import _activation
+    from mindspore.nn.layer.conv import _Conv
+    from mindspore.nn.layer.normalization import _BatchNorm
+
+    class Own(nn.BatchNorm2d):
+        pass
+
+    assert isinstance(Own(2), _BatchNorm) and issubclass(nn.BatchNorm1d, _BatchNorm)
+    assert isinstance(nn.Conv1d(1, 1, 1), _Conv) and isinstance(nn.Conv2dTranspose(1, 1, 1), _Conv)
+    assert not isinstance(nn.Dense(1, 1), (_Conv, _BatchNorm)) and not issubclass(nn.Dense, _Conv)
+    assert _activation["relu"] is nn.ReLU and len(_activation) == 26
+    with pytest.raises(TypeError, match="stands for Conv1d"):
+        _Conv(1, 1, 1)

@@ -291,7 +291,9 @@ _LATER = {
         "WithGradCell",
     ),
 }
-_INSIDE = {"_older": ("_Loss", "_VirtualDatasetCell", "opt_init_args_register")}  # of older paths
+_INSIDE = {  # of older paths
+    "_older": ("_BatchNorm", "_Conv", "_Loss", "_VirtualDatasetCell", "_activation", "opt_init_args_register")
+}
 _METRICS = """
     Accuracy BleuScore ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice F1 Fbeta
     HausdorffDistance Loss MAE MSE MeanSurfaceDistance Metric OcclusionSensitivity Perplexity Precision ROC

@@ -34,4 +34,52 @@ class _VirtualDatasetCell(muster.Cell):
         return self._backbone(*inputs)
 
 
+class _Kinds(type):
+    """The type of a class that stands for several: isinstance(cell, _Conv)."""
+
+    def _members(cls):
+        from mindspore import nn
+
+        return tuple(getattr(nn, name) for name in cls._names.split())
+
+    def __instancecheck__(cls, each):
+        return isinstance(each, cls._members())
+
+    def __subclasscheck__(cls, kind):
+        return issubclass(kind, cls._members())
+
+    def __call__(cls, *args, **kwargs):
+        raise TypeError(f"{cls.__name__} stands for {cls._names}: make one of those")
+
+
+class _BatchNorm(metaclass=_Kinds):
+    """What isinstance finds all batch normalizations by."""
+
+    _names = "BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm"
+
+
+class _Conv(metaclass=_Kinds):
+    """What isinstance finds all convolutions by."""
+
+    _names = "Conv1d Conv2d Conv3d Conv1dTranspose Conv2dTranspose Conv3dTranspose"
+
+
+_ACTIVATIONS = """
+    softmin Softmin softmax Softmax softmax2d Softmax2d logsoftmax LogSoftmax relu ReLU relu6 ReLU6
+    rrelu RReLU silu SiLU tanh Tanh tanhshrink Tanhshrink hardtanh Hardtanh gelu GELU fast_gelu FastGelu
+    elu ELU sigmoid Sigmoid softsign Softsign prelu PReLU preluExt PReLUExt leakyrelu LeakyReLU
+    hswish HSwish hsigmoid HSigmoid logsigmoid LogSigmoid softshrink SoftShrink hshrink HShrink
+    threshold Threshold mish Mish
+"""
+
+
+def __getattr__(name: str):
+    if name != "_activation":
+        raise AttributeError(name)
+    from mindspore import nn
+
+    words = iter(_ACTIVATIONS.split())
+    return {name: getattr(nn, kind) for name, kind in zip(words, words, strict=True)}
+
+
 __all__ = ["opt_init_args_register"]

@@ -70,6 +70,8 @@ def _appended(append_info) -> dict | None:
             raise TypeError("CheckpointConfig: append_info is a list of strings and of one dict")
         appended.update({each: 0} if isinstance(each, str) else each)
     for name, value in appended.items():
+        if hasattr(value, "get_state") and hasattr(value, "manual_seed"):
+            value = appended[name] = value.get_state()  # of a Generator
         if not isinstance(name, str) or not isinstance(value, int | float | muster.Tensor):
             raise TypeError(
                 f"CheckpointConfig: append_info keeps numbers and tensors by name, not {name!r}: {value!r}"

@@ -42,9 +42,19 @@ def save_checkpoint(
         items = {item["name"]: item["data"] for item in save_obj}
     if choice_func is not None:
         items = {name: value for name, value in items.items() if choice_func(name)}
+    appended = {key: _kept(call, key, value) for key, value in (append_dict or {}).items()}
     name = _path(call, ckpt_file_name)
     name = name if name.endswith(format) else f"{name}.{format}"
-    muster.save_checkpoint({**items, **(append_dict or {})}, name)
+    muster.save_checkpoint({**items, **appended}, name)
+
+
+def _kept(call: str, name: str, value):
+    """What a file keeps of an entry of append_dict: of a generator its state."""
+    if hasattr(value, "get_state") and hasattr(value, "manual_seed"):
+        return value.get_state()
+    if isinstance(value, str):
+        raise TypeError(f"{call}: append_dict has a string, {name!r}: a checkpoint keeps numbers and tensors")
+    return value
 
 
 def _path(call, name) -> str:
