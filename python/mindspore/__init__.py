@@ -230,8 +230,14 @@ _HOLDERS = {
             "Top1CategoricalAccuracy",
             "Top5CategoricalAccuracy",
             "TopKCategoricalAccuracy",
+            "BackupAndRestore",
+            "OnRequestExit",
             "auc",
+            "ckpt_to_safetensors",
+            "data_sink",
             "get_metric_fn",
+            "load_checkpoint_async",
+            "safetensors_to_ckpt",
             "names",
             "rearrange_inputs",
         ],
@@ -287,6 +293,7 @@ _HOLDERS = {
         "mindspore.common._generators",
     ),
     "async_ckpt_thread_status": "mindspore.train",
+    "set_algo_parameters": "mindspore.parallel",
     "vmap": "mindspore.ops",
 }
 _names.refuse_missing_modules()

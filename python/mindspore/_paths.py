@@ -238,7 +238,10 @@ ALSO = {
     "mindspore.ops.functional_overload": ("mindspore.ops", ""),
     "mindspore.ops.operations": ("mindspore.ops", ""),
     "mindspore.ops.primitive": ("mindspore.ops", "prim_arg_register"),
-    "mindspore.train.serialization": ("mindspore", "async_ckpt_thread_status"),
+    "mindspore.train.serialization": (
+        "mindspore.train",
+        "async_ckpt_thread_status ckpt_to_safetensors load_checkpoint_async safetensors_to_ckpt",
+    ),
 }
 
 # Modules that have names alone that are refused at their use (_refused.py).
