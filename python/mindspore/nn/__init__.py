@@ -284,10 +284,12 @@ _LATER = {
         "Conv2dBnAct",
         "DenseBnAct",
         "ForwardValueAndGrad",
+        "Jvp",
         "Linear",
         "ParameterUpdate",
         "TimeDistributed",
         "VirtualDatasetCellTriple",
+        "Vjp",
         "WithGradCell",
     ),
 }

@@ -282,6 +282,39 @@ class ForwardValueAndGrad(muster.Cell):
         return (outputs[1] if self.sens_param else outputs), gradients
 
 
+class Jvp(muster.Cell):
+    """What a network gives, and the product of its Jacobian with the last argument: Jvp(net)(x, y, (v, w))."""
+
+    def __init__(self, fn):
+        super().__init__()
+        self.fn = fn
+
+    def construct(self, *args):
+        """(outputs, products); the last argument is a tuple where there are several inputs."""
+        import mindspore
+
+        *inputs, v = args
+        one = len(inputs) == 1
+        return mindspore.jvp(self.fn, inputs[0] if one else tuple(inputs), v)
+
+
+class Vjp(muster.Cell):
+    """What a network gives, and the product of the last argument with its Jacobian: Vjp(net)(x, y, v)."""
+
+    def __init__(self, fn):
+        super().__init__()
+        self.fn = fn
+
+    def construct(self, *args):
+        """(outputs, products for each input); the last argument is a tuple where there are several outputs."""
+        import mindspore
+
+        *inputs, v = args
+        outputs, product = mindspore.vjp(self.fn, *inputs)
+        made = product(*v) if isinstance(v, tuple) else product(v)
+        return outputs, made[0] if isinstance(made, tuple) and len(made) == 1 else made
+
+
 class ParameterUpdate(muster.Cell):
     """Sets a parameter to what it is called with."""
 
@@ -303,9 +336,11 @@ __all__ = [
     "Conv2dBnAct",
     "DenseBnAct",
     "ForwardValueAndGrad",
+    "Jvp",
     "Linear",
     "ParameterUpdate",
     "TimeDistributed",
     "VirtualDatasetCellTriple",
+    "Vjp",
     "WithGradCell",
 ]
