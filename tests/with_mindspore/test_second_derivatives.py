@@ -106,12 +106,12 @@ def test_cells_of_products_with_jacobians_give_what_mindspore_gives():
     outputs, products = nn.Jvp(One())(x, v)
     assert outputs.asnumpy().tolist() == [[1, 4], [9, 16]]
     assert products.asnumpy().tolist() == [[2, 4], [6, 16]]
-    outputs, (first, second) = nn.Jvp(_Two())(x, x, (v, v))
+    outputs, (first, second) = nn.Jvp(_Two())(x, x + 0, (v, v))
     assert first.asnumpy().tolist() == [[4, 13], [28, 98]]  # 3 x^2 v + v
     assert second.asnumpy().tolist() == [[3, 3], [3, 6]]
     outputs, products = nn.Vjp(One())(x, v)
     assert products.asnumpy().tolist() == [[2, 4], [6, 16]]
-    outputs, (of_x, of_y) = nn.Vjp(_Two())(x, x, (v, v))
+    outputs, (of_x, of_y) = nn.Vjp(_Two())(x, x + 0, (v, v))
     assert outputs[1].asnumpy().tolist() == [[3, 6], [9, 12]]
     assert of_x.asnumpy().tolist() == [[6, 15], [30, 102]]  # 3 x^2 v + 3 v
     assert of_y.asnumpy().tolist() == v.asnumpy().tolist()
