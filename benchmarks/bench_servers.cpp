@@ -33,6 +33,7 @@ struct Options {
   std::uint64_t log_limit_mib = 64;
   std::uint64_t compute_ms = 0;
   bool restarts = false;
+  bool starts_only = false;
   bool any_id = false;
   bool low = false;
 };
@@ -239,6 +240,8 @@ int main(int count, char** arguments) {
   app.add_option("--compute-ms", options.compute_ms, "also steps that compute for so long");
   app.add_flag("--restart", options.restarts,
                "the longest pull beside writing, then how long servers take to have their rows again");
+  app.add_flag("--start-only", options.starts_only,
+               "only how long servers take to have the rows that --log-folder has");
   app.add_flag("--any-id", options.any_id, "a table without vocabulary");
   app.add_flag("--bfloat16", options.low, "rows of 16 bits");
   CLI11_PARSE(app, count, arguments);
@@ -250,7 +253,7 @@ int main(int count, char** arguments) {
         .log_path = options.log_folder.empty() ? "" : fmt::format("{}/pushes-{}", options.log_folder, server),
         .log_limit_bytes = options.log_limit_mib << 20};
   };
-  {
+  if (!options.starts_only) {
     std::vector<std::unique_ptr<ServerProcess>> servers;
     std::vector<net::Address> addresses;
     for (std::uint32_t i = 0; i < options.servers; ++i) {
@@ -264,7 +267,7 @@ int main(int count, char** arguments) {
     if (options.compute_ms > 0) bench.measure_steps();
     if (options.restarts) bench.measure_while_writing();
   }
-  if (options.restarts) {
+  if (options.restarts || options.starts_only) {
     const TimePoint begin = real_clock().now();
     const ServerProcess again(options_of(0));
     fmt::print("server 0 has its rows again after {:.3f} s\n", seconds(begin));

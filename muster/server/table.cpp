@@ -10,6 +10,7 @@
 #include "muster/server/row_index.h"
 #include "muster/server/row_layout.h"
 #include "muster/server/row_memory.h"
+#include "muster/server/row_threads.h"
 #include "muster/server/slot_array.h"
 
 namespace muster::server {
@@ -70,10 +71,10 @@ class Table::Rows {
   const RowMemory& memory() const { return memory_; }
 
  protected:
-  // The rule's work on rows that exist.
+  // The rule's work on rows that exist. Threads: of different slots at once.
   void update_slots(std::span<const std::uint32_t> slots, std::span<const float> gradients,
-                    const UpdateStep& step);
-  void make_row(std::uint64_t id, std::uint32_t slot);
+                    const UpdateStep& step) const;
+  void make_row(std::uint64_t id, std::uint32_t slot) const;
 
   TableSpec spec_;
   RowRule rule_;
@@ -81,20 +82,24 @@ class Table::Rows {
   FirstValues first_;
   RowMemory memory_;
   std::optional<TableCopy> copy_;
-  std::vector<std::uint32_t> slots_;  // of the ids of a call
-  std::vector<float> scratch_;
+  // Of the ids of a call: their slots, and the places of those whose rows are new, ascending.
+  std::vector<std::uint32_t> slots_;
+  std::vector<std::uint32_t> new_places_;
 
  private:
   void gather(std::span<const std::uint32_t> slots, const RowBlock& block) const;
   void scatter(std::span<const std::uint32_t> slots, const RowBlock& block) const;
 };
 
-void Table::Rows::make_row(std::uint64_t id, std::uint32_t slot) {
-  scratch_.resize(std::max(scratch_.size(), layout_.width()));
-  const std::span<float> values(scratch_.data(), layout_.width());
-  first_.write(id, values);
+void Table::Rows::make_row(std::uint64_t id, std::uint32_t slot) const {
   std::byte* const row = memory_.row(slot);
-  layout_.write_values(row, values.data());
+  if (spec_.dtype == DType::float32) {
+    first_.write(id, {reinterpret_cast<float*>(row), layout_.width()});
+  } else {
+    std::vector<float> values(layout_.width());
+    first_.write(id, values);
+    layout_.write_values(row, values.data());
+  }
   for (std::size_t i = 0; i < layout_.states(); ++i)
     std::fill_n(layout_.state(row, i), layout_.width(), rule_.initial_state(i));
 }
@@ -120,13 +125,13 @@ void Table::Rows::scatter(std::span<const std::uint32_t> slots, const RowBlock& 
 }
 
 void Table::Rows::update_slots(std::span<const std::uint32_t> slots, std::span<const float> gradients,
-                               const UpdateStep& step) {
+                               const UpdateStep& step) const {
   const std::size_t width = layout_.width();
   const std::size_t rows = std::max<std::size_t>(block_numbers / width, 1);
-  scratch_.resize(std::max(scratch_.size(), rows * width * (1 + states_max)));
-  RowBlock block{.values = scratch_.data()};
+  std::vector<float> scratch(rows * width * (1 + layout_.states()));
+  RowBlock block{.values = scratch.data()};
   for (std::size_t s = 0; s < layout_.states(); ++s)
-    block.states[s] = scratch_.data() + (s + 1) * rows * width;
+    block.states[s] = scratch.data() + (s + 1) * rows * width;
   const auto prefetch = [&](std::size_t begin) {
     for (std::size_t i = begin; i < std::min(begin + rows, slots.size()); ++i)
       layout_.prefetch(memory_.row(slots[i]));
@@ -173,7 +178,7 @@ class Table::RowsWith final : public Table::Rows {
  private:
   using Key = typename Index::Key;
   void find_slots(std::span<const std::uint64_t> ids);
-  // Slots of all ids, which makes the rows that are not there yet.
+  // Slots of all ids, with new ones for rows that are not there yet, which are not made yet.
   Result<> make_slots(std::span<const std::uint64_t> ids);
   void note_use(std::span<const std::uint64_t> ids, std::uint64_t steps);
   void forget(std::uint32_t slot);
@@ -231,6 +236,7 @@ template <class Index>
 Result<> Table::RowsWith<Index>::make_slots(std::span<const std::uint64_t> ids) {
   for (const std::uint64_t id : ids) MUSTER_TRY_VOID(check_id(id));
   find_slots(ids);
+  new_places_.clear();
   const auto missing = static_cast<std::size_t>(std::count(slots_.begin(), slots_.end(), no_slot));
   if (missing == 0) return {};
   if (memory_.rows() + missing > rows_per_server_max)
@@ -246,7 +252,7 @@ Result<> Table::RowsWith<Index>::make_slots(std::span<const std::uint64_t> ids) 
     set_aside(slots_[i]);
     index_.insert(ids[i], slots_[i]);
     keys_[slots_[i]] = index_.key(ids[i], 0);
-    make_row(ids[i], slots_[i]);
+    new_places_.push_back(static_cast<std::uint32_t>(i));
   }
   return {};
 }
@@ -262,7 +268,13 @@ Result<> Table::RowsWith<Index>::update(std::span<const std::uint64_t> ids, std:
                                         const UpdateStep& step) {
   MUSTER_TRY_VOID(make_slots(ids));
   set_aside(slots_);
-  update_slots(slots_, gradients, step);
+  for_row_parts(ids.size(), [&](std::size_t begin, std::size_t end) {
+    const auto first_new = std::lower_bound(new_places_.begin(), new_places_.end(), begin);
+    for (auto place = first_new; place != new_places_.end() && *place < end; ++place)
+      make_row(ids[*place], slots_[*place]);
+    update_slots(std::span(slots_).subspan(begin, end - begin), gradients.subspan(begin * layout_.width()),
+                 step);
+  });
   note_use(ids, step.job_steps + 1);
   return {};
 }

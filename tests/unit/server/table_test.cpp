@@ -367,6 +367,35 @@ TEST(Tables, AreCopiedAsTheyWereWhateverIsUpdatedMeanwhile) {
   }
 }
 
+// Several threads work on many rows.
+TEST(Tables, HaveTheSameRowsHoweverManyAreUpdatedAtOnce) {
+  TableSpec low = embedding(50'000, 3);
+  low.dtype = DType::bfloat16;
+  for (TableSpec spec : {embedding(50'000, 3), of_any_id(3), low}) {
+    spec.rule.kind = RuleKind::adam;
+    Table at_once = table_of(spec), in_parts = table_of(spec);
+    for (std::uint64_t step = 0; step < 2;
+         ++step) {  // rows that are new, and rows that are there among new ones
+      Ids ids;
+      for (std::uint64_t id = 0; id < 40'000; id += 2 - step) ids.push_back(id);
+      std::vector<float> gradients(ids.size() * spec.width);
+      std::iota(gradients.begin(), gradients.end(), -5.0F);
+      const UpdateStep update{.learning_rate = 0.5, .steps = step};
+      EXPECT_TRUE(at_once.update(ids, gradients, update));
+      for (std::size_t begin = 0; begin < ids.size(); begin += 1000) {
+        const std::size_t count = std::min<std::size_t>(1000, ids.size() - begin);
+        EXPECT_TRUE(in_parts.update(std::span(ids).subspan(begin, count),
+                                    std::span(gradients).subspan(begin * spec.width, count * spec.width),
+                                    update));
+      }
+    }
+    std::size_t different = 0;
+    for (std::uint64_t id = 0; id < 40'000; ++id)
+      different += std::ranges::equal(at_once.row_bytes(id), in_parts.row_bytes(id)) ? 0 : 1;
+    EXPECT_EQ(different, 0) << spec.name;
+  }
+}
+
 }  // namespace table_test
 }  // namespace
 }  // namespace muster::server
