@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -57,6 +58,12 @@ class ServerProcess {
   }
   ServerProcess(const ServerProcess&) = delete;
   const net::Address& address() const { return address_; }
+  double seconds_of_processors() const {
+    clockid_t clock = 0;
+    timespec used{};
+    if (::clock_getcpuclockid(child_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) std::abort();
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+  }
 
  private:
   [[noreturn]] static void serve(const ParameterServer::Options& options, int told) {
@@ -271,6 +278,7 @@ int main(int count, char** arguments) {
     const TimePoint begin = real_clock().now();
     const ServerProcess again(options_of(0));
     fmt::print("server 0 has its rows again after {:.3f} s\n", seconds(begin));
+    if (options.starts_only) fmt::print("{:.2f} s of processors\n", again.seconds_of_processors());
   }
   rusage used{};
   ::getrusage(RUSAGE_CHILDREN, &used);

@@ -2,7 +2,7 @@
 """The table of parameter servers: rows pulled and pushed a second, beside PyTorch's RPC and TensorFlow's
 ParameterServerStrategy; a table that no process holds alone; the sample of MindSpore's documentation.
 
-./dev bench servers [--rounds 30] [--parts rows,ahead,log,large,sample]
+./dev bench servers [--rounds 30] [--parts rows,ahead,log,start,large,sample]
 
 MUSTER_PEER_TORCH, MUSTER_PEER_TENSORFLOW and MUSTER_PEER_MINDSPORE are Pythons that have them; without one
 its column is empty. DATA_PATH is the folder of MNIST's files for the sample (default: MNIST_Data/train).
@@ -93,6 +93,20 @@ def bench_log(rounds: int) -> None:
     print("with a log:\n" + text, end="")
 
 
+def bench_start(rounds: int) -> None:
+    """1 GiB of rows of 16 floats with Adam's state: a server that has only a log, and one with a base."""
+    rows = (1 << 30) // (WIDTH * 12)
+    for what, limit in (("a log that was never cut off", "1000000"), ("a base and a short log", "64")):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [str(BENCH), "--rounds", "5", "--rows", str(rows), "--log-folder", folder]
+            run([*command, "--log-limit", limit, "--restart"])
+            begins = [run([*command, "--start-only"]) for _ in range(min(rounds, 5))]
+        wanted = re.compile(r"after ([\d.]+) s.*?([\d.]+) s of processors", re.DOTALL)
+        found = [wanted.search(text) for text in begins]
+        best, used = sorted((float(match[1]), float(match[2])) for match in found if match)[0]
+        show(f"1 GiB again, behind {what}", "0.5", best, {"of processors": used}, "s")
+
+
 def bench_large(rounds: int) -> None:
     """8 GiB of rows of 16 floats with Adam's state: 44.7 million rows of 192 bytes."""
     rows = (8 << 30) // (WIDTH * 12)
@@ -129,6 +143,7 @@ MEASURES = {
     "rows": bench_rows,
     "ahead": bench_ahead,
     "log": bench_log,
+    "start": bench_start,
     "large": bench_large,
     "sample": bench_sample,
 }

@@ -33,7 +33,11 @@ Result<> HeldShare::open(bool was_fetched) {
                          .failed = [this](const Error& error) { fail_with(error); }});
   MUSTER_TRY(const Restored restored, disk_->open(was_fetched));
   MUSTER_TRY(const Actions actions, machine_.restore(restored));
+  start_ = std::make_unique<StartProgress>(
+      fmt::format("of the log '{}' this parameter server has applied", options_.log_path),
+      disk_->log_size_bytes());
   do_all(actions);
+  start_.reset();
   return failure_ ? Result<>(fail(*failure_)) : Result<>{};
 }
 
@@ -143,6 +147,7 @@ Result<> HeldShare::act(const Apply& apply) {
   for (const Body& body : apply.bodies) {
     const auto& push = *static_cast<const HeldPush*>(body.get());
     if (disk_ != nullptr) MUSTER_TRY_VOID(disk_->load(push));
+    if (start_ != nullptr) start_->add(push.batch->payload.size());
     batches.push_back(&*push.batch);
   }
   MUSTER_TRY_VOID(tables_.apply(apply.step, batches));

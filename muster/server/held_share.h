@@ -17,6 +17,7 @@
 #include "muster/server/parameter_server.h"
 #include "muster/server/server_disk.h"
 #include "muster/server/server_machine.h"
+#include "muster/server/start_progress.h"
 #include "muster/server/table_set.h"
 #include "muster/server/wire.h"
 
@@ -84,6 +85,7 @@ class HeldShare {
   TableSet tables_;
   std::unique_ptr<ServerDisk> disk_;
   std::vector<std::weak_ptr<WantedRows>> sent_early_;  // those that the machine still has
+  std::unique_ptr<StartProgress> start_;               // while it applies what the log has
   std::uint64_t appended_ = 0;
   bool is_open_ = false;
   std::optional<Error> failure_;

@@ -139,14 +139,18 @@ Result<> read_block(int file, const std::string& path, const PlacedBlock& at) {
   return filled ? Result<>{} : damaged(path, filled.error().message);
 }
 
-Result<> read_blocks(int file, const std::string& path, const std::vector<PlacedBlock>& blocks) {
+Result<> read_blocks(int file, const std::string& path, const std::vector<PlacedBlock>& blocks,
+                     StartProgress& progress) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::optional<Error> failure;
   const auto read_some = [&] {
     for (std::size_t i = next++; i < blocks.size(); i = next++) {
       const Result<> read = read_block(file, path, blocks[i]);
-      if (read) continue;
+      if (read) {
+        progress.add(blocks[i].section->blocks.size_bytes(blocks[i].block));
+        continue;
+      }
       const std::lock_guard lock(mutex);
       failure = read.error();
       next = blocks.size();
@@ -169,7 +173,7 @@ Result<RowsFileHeader> read_rows_header(const std::string& path) {
   return std::move(found.header);
 }
 
-Result<> read_rows(const std::string& path, TableSet& tables) {
+Result<> read_rows(const std::string& path, TableSet& tables, StartProgress& progress) {
   MUSTER_TRY(const net::ProcessDescriptor file, open_rows(path));
   MUSTER_TRY(const FoundHeader found, read_header(file.get(), path));
   std::vector<PlacedBlock> blocks;
@@ -187,7 +191,7 @@ Result<> read_rows(const std::string& path, TableSet& tables) {
       offset += checksum_bytes + section.blocks.size_bytes(block);
     }
   }
-  MUSTER_TRY_VOID(read_blocks(file.get(), path, blocks));
+  MUSTER_TRY_VOID(read_blocks(file.get(), path, blocks, progress));
   for (const auto& section : found.header.sections) MUSTER_TRY_VOID(tables.table(section.table)->end_fill());
   return {};
 }

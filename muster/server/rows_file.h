@@ -10,6 +10,7 @@
 
 #include "muster/net/net.h"
 #include "muster/server/serial_thread.h"
+#include "muster/server/start_progress.h"
 #include "muster/server/table_copy.h"
 #include "muster/server/table_set.h"
 
@@ -33,7 +34,7 @@ struct RowsFileHeader {
 // The header alone. Code::not_found where there is no file.
 Result<RowsFileHeader> read_rows_header(const std::string& path);
 // Its rows, by several threads at once, into tables that have just been made.
-Result<> read_rows(const std::string& path, TableSet& tables);
+Result<> read_rows(const std::string& path, TableSet& tables, StartProgress& progress);
 
 // Writes the rows of now into a file while updates go on: the loop copies a block between two events, a
 // thread brings it to the disk. Destroying it ends that, and leaves no file.

@@ -91,14 +91,18 @@ Result<Restored> ServerDisk::open(bool was_fetched) {
   for (const std::string& left : {next_path(), next_path() + ".part"}) ::unlink(left.c_str());
   Restored restored{.is_kept = !was_fetched};
   is_restored_kept_ = restored.is_kept;
+  MUSTER_TRY(const std::uint64_t size_bytes, size_to_read());
+  StartProgress progress(fmt::format("of its rows in '{}' this parameter server has read", options_.path),
+                         size_bytes);
   std::uint64_t segment = 0;
   const auto header = read_rows_header(base_path());
   if (!header && header.error().code != Code::not_found) return fail(header.error());
   if (header) {
     segment = header->segment;
-    MUSTER_TRY_VOID(restore_base(restored));
+    MUSTER_TRY_VOID(restore_base(restored, progress));
   }
   MUSTER_TRY(log_, PushLog::open(options_.path, segment, [&](net::Frame frame, const PushLog::Place& place) {
+               progress.add(place.size_bytes);
                return read_record(std::move(frame), place, restored);
              }));
   if (was_fetched)
@@ -136,7 +140,20 @@ void ServerDisk::keep_fetched() {
       });
 }
 
-Result<> ServerDisk::restore_base(Restored& restored) {
+Result<std::uint64_t> ServerDisk::size_to_read() const {
+  MUSTER_TRY(const auto segments, PushLog::find_segments(options_.path));
+  std::vector<std::string> files{base_path()};
+  for (const std::uint64_t segment : segments) files.push_back(PushLog::path_of(options_.path, segment));
+  std::uint64_t size_bytes = 0;
+  for (const std::string& file : files) {
+    std::error_code failure;
+    const std::uintmax_t size = std::filesystem::file_size(file, failure);
+    if (!failure) size_bytes += size;
+  }
+  return size_bytes;
+}
+
+Result<> ServerDisk::restore_base(Restored& restored, StartProgress& progress) {
   MUSTER_TRY(const RowsFileHeader header, read_rows_header(base_path()));
   if (header.job_id != options_.job_id)
     return fail(Code::refused, fmt::format("the rows in '{}' are of another job: remove that folder, or give "
@@ -149,7 +166,7 @@ Result<> ServerDisk::restore_base(Restored& restored) {
                             base_path(), header.share.server, header.share.servers, options_.share.server,
                             options_.share.servers));
   restored.base = header.next;
-  return read_rows(base_path(), tables_);
+  return read_rows(base_path(), tables_, progress);
 }
 
 Result<> ServerDisk::read_record(net::Frame frame, const PushLog::Place& place, Restored& restored) {
@@ -250,7 +267,10 @@ Result<> ServerDisk::reset_rows() {
   if (copy_ != nullptr && !is_copied_) drop_copy();
   disk_.finish();  // a base that is being renamed
   MUSTER_TRY_VOID(tables_.reset());
-  const auto read = read_rows(base_path(), tables_);
+  MUSTER_TRY(const std::uint64_t size_bytes, size_to_read());
+  StartProgress progress(fmt::format("to go back, of '{}' this parameter server has read", options_.path),
+                         size_bytes);
+  const auto read = read_rows(base_path(), tables_, progress);
   return !read && read.error().code == Code::not_found ? Result<>{} : read;
 }
 

@@ -56,6 +56,7 @@ class ServerDisk {
   Result<Restored> open(bool was_fetched);
   Result<> write(const LogRecord& record);
   Result<> write_table(const net::FrameHeader& header, std::span<const std::byte> payload);
+  std::uint64_t log_size_bytes() const { return log_->size_bytes(); }
   // So many records were written.
   void want_kept(std::uint64_t records) { sync_->want(records); }
   Result<> load(const HeldPush& push) const;
@@ -66,7 +67,8 @@ class ServerDisk {
   void look();
 
  private:
-  Result<> restore_base(Restored& restored);
+  Result<> restore_base(Restored& restored, StartProgress& progress);
+  Result<std::uint64_t> size_to_read() const;
   void keep_fetched();
   void tell_kept(std::uint64_t records);
   Result<> read_record(net::Frame frame, const PushLog::Place& place, Restored& restored);
