@@ -1,5 +1,5 @@
-// Pulls and pushes of a worker and its parameter servers over TCP on this host, the rows of the batch checked
-// first:
+// Pulls and pushes of a worker and its parameter servers on this host, through shared memory or TCP, the rows
+// of the batch checked first:
 // ./dev bench servers. Each server is a process of its own.
 #include <fmt/core.h>
 #include <sys/resource.h>
@@ -37,6 +37,7 @@ struct Options {
   bool starts_only = false;
   bool any_id = false;
   bool low = false;
+  bool tcp = false;
 };
 
 class ServerProcess {
@@ -100,7 +101,10 @@ class Bench {
  public:
   Bench(const Options& options, std::vector<net::Address> addresses)
       : options_(options),
-        client_({.servers = std::move(addresses), .job_id = 1}),
+        client_(
+            {.servers = std::move(addresses),
+             .job_id = 1,
+             .shared_from_bytes = options.tcp ? std::nullopt : ParameterClient::Options{}.shared_from_bytes}),
         values_(options.batch * options.width),
         gradients_(options.batch * options.width, 0.25F) {
     client_.add_table(spec_of(options)).value();
@@ -233,7 +237,7 @@ class Bench {
 
 int main(int count, char** arguments) {
   Options options;
-  CLI::App app{"Rows pulled and pushed a second, one worker, over TCP on this host"};
+  CLI::App app{"Rows pulled and pushed a second, one worker, on this host"};
   app.add_option("--rows", options.rows)->capture_default_str();
   app.add_option("--width", options.width, "numbers of a row")->capture_default_str();
   app.add_option("--batch", options.batch, "ids, drawn")->capture_default_str();
@@ -250,6 +254,7 @@ int main(int count, char** arguments) {
   app.add_flag("--start-only", options.starts_only,
                "only how long servers take to have the rows that --log-folder has");
   app.add_flag("--any-id", options.any_id, "a table without vocabulary");
+  app.add_flag("--tcp", options.tcp, "no shared memory");
   app.add_flag("--bfloat16", options.low, "rows of 16 bits");
   CLI11_PARSE(app, count, arguments);
   const auto options_of = [&](std::uint32_t server) {

@@ -77,10 +77,15 @@ def bench_rows(rounds: int) -> None:
     torch = peer("MUSTER_PEER_TORCH", "torch_rpc_rows.py", *sizes)
     ports = ",".join(str(free_port()) for _ in range(3))
     tensorflow = peer("MUSTER_PEER_TENSORFLOW", "tensorflow_rows.py", ports, *sizes)
-    muster = rates_in(run([str(BENCH), "--rounds", str(rounds)]))
-    for name, target in (("pull", "3, and 10 in shared memory"), ("push", "1.5, and 4")):
-        others = {"torch RPC": torch.get(name), "TensorFlow": tensorflow.get(name)}
-        show(f"{name}, {BATCH:,} of {ROWS:,} rows, TCP", target, muster[name], others, "M rows/s")
+    ways = {
+        "shared memory": ([], {"pull": "10", "push": "4"}),
+        "TCP": (["--tcp"], {"pull": "3", "push": "1.5"}),
+    }
+    for way, (arguments, targets) in ways.items():
+        muster = rates_in(run([str(BENCH), "--rounds", str(rounds), *arguments]))
+        for name, target in targets.items():
+            others = {"torch RPC": torch.get(name), "TensorFlow": tensorflow.get(name)}
+            show(f"{name}, {BATCH:,} of {ROWS:,} rows, {way}", target, muster[name], others, "M rows/s")
 
 
 def bench_ahead(rounds: int) -> None:

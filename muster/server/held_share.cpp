@@ -50,7 +50,7 @@ ParameterServer::State HeldShare::state() const {
 
 // ---- What workers say
 
-Result<> HeldShare::hear(std::uint32_t worker, net::Frame frame) {
+Result<> HeldShare::hear(std::uint32_t worker, net::Frame frame, const SharedMessage& shared) {
   switch (static_cast<FrameType>(frame.header.type)) {
     case FrameType::hello: {
       MUSTER_TRY(const Hello hello, decode_hello(frame));
@@ -67,7 +67,7 @@ Result<> HeldShare::hear(std::uint32_t worker, net::Frame frame) {
     case FrameType::pull:
     case FrameType::pull_ahead:
     case FrameType::push:
-      return hear_batch(worker, std::move(frame));
+      return hear_batch(worker, std::move(frame), shared);
     default:
       return fail(Code::corrupt, fmt::format("a worker has sent a frame of type {:#06x}", frame.header.type));
   }
@@ -92,19 +92,20 @@ Result<> HeldShare::check_memory() {
   return {};
 }
 
-Result<> HeldShare::hear_batch(std::uint32_t worker, net::Frame frame) {
+Result<> HeldShare::hear_batch(std::uint32_t worker, net::Frame frame, const SharedMessage& shared) {
   const net::FrameHeader header = frame.header;
   MUSTER_TRY(Batch batch, read_batch(std::move(frame.payload)));
   if (batch.worker != worker)
     return fail(Code::corrupt, fmt::format("worker {} has sent a batch of worker {}", worker, batch.worker));
   if (static_cast<FrameType>(header.type) != FrameType::push) {
     MUSTER_TRY_VOID(tables_.check_pull(batch));
-    do_all(machine_.receive(Pull{.worker = worker,
-                                 .generation = header.epoch,
-                                 .step = header.sequence,
-                                 .serial = header.flags,
-                                 .is_ahead = static_cast<FrameType>(header.type) == FrameType::pull_ahead,
-                                 .body = std::make_shared<WantedRows>(WantedRows{std::move(batch)})}));
+    do_all(machine_.receive(
+        Pull{.worker = worker,
+             .generation = header.epoch,
+             .step = header.sequence,
+             .serial = header.flags,
+             .is_ahead = static_cast<FrameType>(header.type) == FrameType::pull_ahead,
+             .body = std::make_shared<WantedRows>(WantedRows{.batch = std::move(batch), .shared = shared})}));
     return {};
   }
   MUSTER_TRY_VOID(tables_.check_push(batch));
@@ -174,9 +175,7 @@ Result<> HeldShare::act(const Answer& answer) {
     send_rows(answer.pull, FrameType::rows_changed, *answer.since, std::move(frame));
     return {};
   }
-  MUSTER_TRY(auto frame, tables_.read(wanted.batch, answer.applied));
-  send_rows(answer.pull, FrameType::rows, answer.pull.step, std::move(frame));
-  return {};
+  return send_whole(answer.pull, FrameType::rows, answer.applied);
 }
 
 Result<> HeldShare::act(const Preview& preview) {
@@ -186,8 +185,30 @@ Result<> HeldShare::act(const Preview& preview) {
   wanted->changed.clear();
   for (const TablePart& part : wanted->batch.parts) wanted->changed.emplace_back(part.ids.size());
   sent_early_.push_back(wanted);
-  MUSTER_TRY(auto frame, tables_.read(wanted->batch, preview.applied));
-  send_rows(preview.pull, FrameType::rows_early, preview.pull.step, std::move(frame));
+  MUSTER_TRY_VOID(send_whole(preview.pull, FrameType::rows_early, preview.applied));
+  wanted->shared = {};
+  return {};
+}
+
+Result<> HeldShare::send_whole(const Pull& pull, FrameType type, std::uint64_t applied) {
+  const auto& wanted = *static_cast<const WantedRows*>(pull.body.get());
+  const std::size_t size_bytes = tables_.rows_size_bytes(wanted.batch);
+  const bool fits = size_bytes > 0 && size_bytes <= wanted.shared.answer.size_bytes;
+  const std::span<std::byte> place =
+      fits ? events_.place_of(pull.worker, wanted.shared) : std::span<std::byte>{};
+  if (place.empty()) {
+    MUSTER_TRY(auto frame, tables_.read(wanted.batch, applied));
+    send_rows(pull, type, pull.step, std::move(frame));
+    return {};
+  }
+  BatchWriter out(pull.worker, applied, place.first(size_bytes));
+  MUSTER_TRY_VOID(tables_.write_rows(wanted.batch, out));
+  const SharedMessage written{.memory = wanted.shared.memory,
+                              .batch = {.offset = wanted.shared.answer.offset, .size_bytes = size_bytes}};
+  events_.send(
+      pull.worker,
+      make_frame(options_.job_id, shared(type),
+                 {.flags = pull.serial, .epoch = pull.generation, .sequence = pull.step}, encode(written)));
   return {};
 }
 

@@ -17,6 +17,7 @@
 #include "muster/server/parameter_server.h"
 #include "muster/server/server_disk.h"
 #include "muster/server/server_machine.h"
+#include "muster/server/shared_batches.h"
 #include "muster/server/start_progress.h"
 #include "muster/server/table_set.h"
 #include "muster/server/wire.h"
@@ -36,6 +37,8 @@ class HeldShare {
   };
   struct Events {
     std::function<void(std::uint32_t worker, FramePtr frame)> send;
+    // Where that worker's memory is, if it still is; else of no size.
+    std::function<std::span<std::byte>(std::uint32_t worker, const SharedMessage& message)> place_of;
     std::function<void(const Error& error)> failed;
     std::function<void()> changed;  // something was done, or heard
   };
@@ -49,7 +52,9 @@ class HeldShare {
   bool is_open() const { return is_open_; }
 
   // What a worker says. An error is one that it is told.
-  Result<> hear(std::uint32_t worker, net::Frame frame);
+  Result<> hear(std::uint32_t worker, net::Frame frame, const SharedMessage& shared = {});
+  // Whether it writes down what is pushed, with a checksum.
+  bool keeps_log() const { return !options_.log_path.empty(); }
 
   std::uint64_t generation() const { return machine_.generation(); }
   // Of what was said and done until now.
@@ -59,12 +64,13 @@ class HeldShare {
  private:
   struct WantedRows {
     Batch batch = {};
-    ChangedRows changed = {};  // since they were sent early
+    ChangedRows changed = {};   // since they were sent early
+    SharedMessage shared = {};  // where the first answer may be written
   };
 
   Result<> hear_table(const net::Frame& frame);
   Result<> check_memory();
-  Result<> hear_batch(std::uint32_t worker, net::Frame frame);
+  Result<> hear_batch(std::uint32_t worker, net::Frame frame, const SharedMessage& shared);
   void send(std::uint32_t worker, FrameType type, std::uint64_t generation,
             std::span<const std::byte> payload);
 
@@ -75,6 +81,8 @@ class HeldShare {
   Result<> act(const Answer& answer);
   Result<> act(const Preview& preview);
   Result<> act(const Send& send);
+  // Rows as they are: into memory that is shared with the worker, if there is a place.
+  Result<> send_whole(const Pull& pull, FrameType type, std::uint64_t applied);
   void send_rows(const Pull& pull, FrameType type, std::uint64_t sequence, std::vector<std::byte> frame);
   void fail_with(const Error& error);
 

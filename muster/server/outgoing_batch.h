@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,14 @@ namespace muster::server {
 // header.
 class OutgoingBatch {
  public:
-  explicit OutgoingBatch(std::vector<std::byte> frame) : raw_(std::move(frame)) {}
+  // Of a pull, how many bytes its answer has.
+  explicit OutgoingBatch(std::vector<std::byte> frame, std::size_t answer_bytes = 0)
+      : raw_(std::move(frame)), answer_bytes_(answer_bytes) {}
+
+  std::span<const std::byte> payload() const {
+    return std::span(frame_ != nullptr ? *frame_ : raw_).subspan(net::frame_header_size_bytes);
+  }
+  std::size_t answer_bytes() const { return answer_bytes_; }
 
   FramePtr with(const net::FrameHeader& header) const {
     if (frame_ != nullptr && header_ == header) return frame_;
@@ -27,6 +35,7 @@ class OutgoingBatch {
   mutable std::vector<std::byte> raw_;
   mutable FramePtr frame_;
   mutable net::FrameHeader header_;
+  std::size_t answer_bytes_;
 };
 
 }  // namespace muster::server

@@ -14,6 +14,7 @@
 
 #include "muster/base/state_clock.h"
 #include "muster/server/batch_checks.h"
+#include "muster/server/link_memory.h"
 #include "muster/server/outgoing_batch.h"
 #include "muster/server/row_lists.h"
 #include "muster/server/rows_at_hand.h"
@@ -62,7 +63,11 @@ class ParameterClient::Implementation {
     return machine_.kept();
   }
   std::uint64_t applied() const { return applied_; }
-  const Counts& counts() const { return at_hand_.counts(); }
+  Counts counts() const {
+    Counts counts = at_hand_.counts();
+    for (const Link& link : links_) counts.shared_batches += link.memory.batches();
+    return counts;
+  }
 
  private:
   // While a call is made no thread but its own has the loop and what belongs to it.
@@ -91,6 +96,7 @@ class ParameterClient::Implementation {
     bool is_closed = true;  // to be made anew
     TimePoint next_attempt = {};
     std::string trouble = {};
+    LinkMemory memory = {};
   };
 
   Result<> check_ids(std::uint32_t table, std::span<const std::uint64_t> ids) const;
@@ -108,8 +114,9 @@ class ParameterClient::Implementation {
 
   void connect_closed();
   void opened(std::uint32_t holder);
-  void received(std::uint32_t holder, const net::Frame& frame);
-  Result<ToWorker> decode(net::Frame frame) const;
+  void received(std::uint32_t holder, net::Frame frame);
+  Result<ToWorker> decode(std::uint32_t holder, net::Frame frame);
+  void send_batch(std::uint32_t holder, const net::FrameHeader& header, const OutgoingBatch& batch);
   void send(const ToServerMessages& messages);
   void send(std::uint32_t holder, const ToServer& message);
   void send_table(std::uint32_t holder, std::uint32_t table);
@@ -163,6 +170,7 @@ Result<> ParameterClient::Implementation::begin(std::uint64_t generation, std::u
                                                 std::optional<std::uint64_t> origin) {
   const Turn turn(*this);
   at_hand_.clear();
+  for (Link& link : links_) link.memory.renew();
   send(machine_.begin(generation, step, origin));
   std::optional<TimePoint> until;  // another worker may say where the job began
   MUSTER_TRY_VOID(wait(
@@ -217,10 +225,14 @@ std::vector<Body> ParameterClient::Implementation::bodies_of(std::span<const Sou
   std::vector<Body> bodies;
   for (std::uint32_t server = 0; server < servers_; ++server) {
     BatchWriter out(options_.worker, 0);
-    for (const SoughtRows& each : sought)
-      if (const auto asked = each.asked(server); !asked.empty())
-        std::ranges::copy(asked, out.add(each.table, {.ids = asked.size()}).ids.begin());
-    bodies.push_back(std::make_shared<OutgoingBatch>(out.take()));
+    std::size_t answer_bytes = BatchWriter::header_bytes;
+    for (const SoughtRows& each : sought) {
+      const auto asked = each.asked(server);
+      if (asked.empty()) continue;
+      std::ranges::copy(asked, out.add(each.table, {.ids = asked.size()}).ids.begin());
+      answer_bytes += BatchWriter::part_bytes({.values = asked.size() * specs_[each.table].width});
+    }
+    bodies.push_back(std::make_shared<OutgoingBatch>(out.take(), answer_bytes));
   }
   return bodies;
 }
@@ -384,12 +396,13 @@ void ParameterClient::Implementation::connect_closed() {
         loop_, options_.servers[server],
         {.payload_size_bytes = batch_limit_bytes, .unsent_size_bytes = unsent_batches_limit_bytes},
         {.opened = [this, holder] { opened(holder); },
-         .received = [this, holder](const net::Frame& frame) { received(holder, frame); },
+         .received = [this, holder](net::Frame frame) { received(holder, std::move(frame)); },
          .closed =
              [this, holder](const Error& error) {
                links_[holder].is_open = false;
                links_[holder].is_closed = true;
                links_[holder].trouble = error.message;
+               links_[holder].memory.close();
                loop_.stop();
              }},
         options_.security ? options_.security(server) : net::ConnectionSecurity{});
@@ -403,9 +416,12 @@ void ParameterClient::Implementation::opened(std::uint32_t holder) {
   send(machine_.retry(holder));
 }
 
-void ParameterClient::Implementation::received(std::uint32_t holder, const net::Frame& frame) {
+void ParameterClient::Implementation::received(std::uint32_t holder, net::Frame frame) {
+  const auto heard = links_[holder].memory.hear(frame, options_.shared_from_bytes);
+  if (!heard && !corrupt_) corrupt_ = heard.error();
+  if (!heard || *heard) return;
   loop_.stop();  // a thread that waits looks whether that was it
-  auto message = decode(frame);
+  auto message = decode(holder, std::move(frame));
   if (!message) {
     if (!corrupt_) corrupt_ = message.error();
     return;
@@ -413,8 +429,8 @@ void ParameterClient::Implementation::received(std::uint32_t holder, const net::
   send(machine_.receive(holder, *message));
 }
 
-Result<ToWorker> ParameterClient::Implementation::decode(net::Frame frame) const {
-  switch (static_cast<FrameType>(frame.header.type)) {
+Result<ToWorker> ParameterClient::Implementation::decode(std::uint32_t holder, net::Frame frame) {
+  switch (static_cast<FrameType>(frame.header.type & ~shared_bit)) {
     case FrameType::taken: {
       MUSTER_TRY(Taken taken, decode_taken(frame));
       return taken;
@@ -426,16 +442,7 @@ Result<ToWorker> ParameterClient::Implementation::decode(net::Frame frame) const
     case FrameType::rows:
     case FrameType::rows_early:
     case FrameType::rows_changed: {
-      const auto type = static_cast<FrameType>(frame.header.type);
-      MUSTER_TRY(Batch batch, read_batch(std::move(frame.payload)));
-      Rows rows{.generation = frame.header.epoch,
-                .serial = frame.header.flags,
-                .kind = type == FrameType::rows         ? Rows::Kind::whole
-                        : type == FrameType::rows_early ? Rows::Kind::early
-                                                        : Rows::Kind::changed,
-                .applied = batch.applied,
-                .since = frame.header.sequence};
-      rows.body = std::make_shared<ArrivedRows>(ArrivedRows{std::move(batch)});
+      MUSTER_TRY(Rows rows, links_[holder].memory.rows_of(std::move(frame)));
       return rows;
     }
     default:
@@ -475,7 +482,16 @@ void ParameterClient::Implementation::send(std::uint32_t holder, const ToServer&
     header.sequence = push.step;
     body = push.body;
   }
-  links_[holder].connection->send(static_cast<const OutgoingBatch*>(body.get())->with(header));
+  send_batch(holder, header, *static_cast<const OutgoingBatch*>(body.get()));
+}
+
+void ParameterClient::Implementation::send_batch(std::uint32_t holder, const net::FrameHeader& header,
+                                                 const OutgoingBatch& batch) {
+  const auto shared_message = links_[holder].memory.put(
+      {.batch = batch.payload(), .answer_bytes = batch.answer_bytes(), .serial = header.flags},
+      [&](FrameType type, std::span<const std::byte> payload) { send_frame(holder, type, {}, payload); });
+  if (!shared_message) return links_[holder].connection->send(batch.with(header));
+  send_frame(holder, shared(static_cast<FrameType>(header.type)), header, encode(*shared_message));
 }
 
 void ParameterClient::Implementation::send_table(std::uint32_t holder, std::uint32_t table) {

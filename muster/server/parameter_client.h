@@ -30,6 +30,8 @@ class ParameterClient {
     const Clock& clock = real_clock();            // borrowed; of all deadlines
     // How the connection to a server is protected; null: plain.
     std::function<net::ConnectionSecurity(std::uint32_t server)> security = {};
+    // Batches for servers of this host that have at least so many bytes lie in shared memory; none: never.
+    std::optional<std::size_t> shared_from_bytes = std::size_t{64} << 10;
     // Asked about every 100 ms while a call waits; an error ends it.
     std::function<Result<>()> interrupted = {};
     // Told whenever it changes on how many servers a call waits, and which is the first of them.
@@ -76,6 +78,8 @@ class ParameterClient {
     std::uint64_t looked_up = 0;
     std::uint64_t from_cache = 0;
     std::uint64_t from_ahead = 0;
+    std::uint64_t shared_batches =
+        0;  // that lay in memory shared with servers of this host, to and from them
   };
   Counts counts() const;
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "muster/server/handed_memory.h"
 #include "muster/server/held_share.h"
 #include "muster/server/rows_fetch.h"
 #include "muster/server/wire.h"
@@ -54,7 +55,9 @@ class ParameterServer::Implementation {
     std::unique_ptr<net::Connection> connection;
     Held* held = nullptr;
     std::optional<std::uint32_t> worker = {};
-    std::deque<net::Frame> waiting = {};  // until the share has its rows
+    std::deque<std::pair<net::Frame, SharedMessage>> waiting = {};  // until the share has its rows
+    std::optional<SharedBatches> memory = {};
+    bool was_offered = false;
     // A server: the generation from which on it may be told what is kept here, and what it was told of.
     std::optional<std::uint64_t> wants_from = {};
     std::optional<KeptFiles> files = {};
@@ -77,7 +80,11 @@ class ParameterServer::Implementation {
   Result<> hear(PeerPlace peer, net::Frame frame);
   Result<> hear_hello(PeerPlace peer, const net::Frame& frame);
   Result<> hear_server(PeerPlace peer, const net::Frame& frame);
-  void hear_worker(PeerPlace peer, net::Frame frame);
+  void hear_worker(PeerPlace peer, net::Frame frame, const SharedMessage& shared);
+  Result<> hear_memory(PeerPlace peer, const net::Frame& frame);
+  static Result<SharedMessage> take_shared(Peer& peer, net::Frame& frame);
+  std::span<std::byte> place_of(const Held& held, std::uint32_t worker, const SharedMessage& message);
+  PeerPlace find_peer(const Held& held, std::uint32_t worker);
   void close(PeerPlace peer);
   void send(const Held& held, std::uint32_t worker, FramePtr frame);
   void send(const Peer& peer, FrameType type, const net::FrameHeader& header,
@@ -92,6 +99,7 @@ class ParameterServer::Implementation {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what is posted
   std::vector<std::unique_ptr<Held>> held_;                     // its own share first
   std::list<Peer> peers_;
+  std::optional<HandedMemory> handed_;
   std::unique_ptr<net::ConnectionListener> listener_;
   std::optional<Error> failure_;
   struct Told {
@@ -127,6 +135,14 @@ Result<> ParameterServer::Implementation::open() {
 Result<> ParameterServer::Implementation::open_listener() {
   const net::ConnectionLimits limits{.payload_size_bytes = batch_limit_bytes,
                                      .unsent_size_bytes = unsent_batches_limit_bytes};
+  if (options_.shares_memory && options_.security.security == nullptr) {
+    auto opened = HandedMemory::open();
+    if (opened)
+      handed_.emplace(*std::move(opened));
+    else
+      log::warning(fmt::format("parameter server {} shares no memory with workers of this host: {}",
+                               options_.share.server, opened.error().message));
+  }
   MUSTER_TRY(listener_,
              net::ConnectionListener::open(
                  loop_, options_.address, limits,
@@ -155,6 +171,9 @@ std::unique_ptr<HeldShare> ParameterServer::Implementation::make_share(std::uint
       HeldShare::Events{
           .send = [this, share](std::uint32_t worker,
                                 FramePtr frame) { send(*find(share), worker, std::move(frame)); },
+          .place_of = [this, share](
+                          std::uint32_t worker,
+                          const SharedMessage& message) { return place_of(*find(share), worker, message); },
           .failed = [this](const Error& error) { fail_with(error); },
           .changed = [this] { changed(); }});
 }
@@ -211,9 +230,9 @@ Result<> ParameterServer::Implementation::fetched(Held& held, Result<bool> found
   MUSTER_TRY_VOID(held.share->open(*found));
   for (PeerPlace peer = peers_.begin(); peer != peers_.end(); ++peer)
     while (peer->held == &held && peer->worker && !peer->waiting.empty()) {
-      net::Frame frame = std::move(peer->waiting.front());
+      auto [frame, shared] = std::move(peer->waiting.front());
       peer->waiting.pop_front();
-      hear_worker(peer, std::move(frame));
+      hear_worker(peer, std::move(frame), shared);
     }
   return {};
 }
@@ -271,8 +290,55 @@ Result<> ParameterServer::Implementation::hear(PeerPlace peer, net::Frame frame)
   if (type == FrameType::want_files || type == FrameType::want_part) return hear_server(peer, frame);
   if (type == FrameType::hello) MUSTER_TRY_VOID(hear_hello(peer, frame));
   if (!peer->worker) return fail(Code::refused, "a connection did not begin with a hello");
-  hear_worker(peer, std::move(frame));
+  if (type == FrameType::memory) return hear_memory(peer, frame);
+  SharedMessage shared;
+  if ((frame.header.type & shared_bit) != 0) {
+    MUSTER_TRY(shared, take_shared(*peer, frame));
+  }
+  hear_worker(peer, std::move(frame), shared);
   return {};
+}
+
+// Where it cannot be had the worker goes on through its socket.
+Result<> ParameterServer::Implementation::hear_memory(PeerPlace peer, const net::Frame& frame) {
+  MUSTER_TRY(const SharedMemory memory, decode_shared_memory(frame));
+  if (!handed_) return fail(Code::refused, "a worker shares memory with a server that did not offer it");
+  peer->memory.reset();
+  auto taken = handed_->take(memory);
+  if (!taken) {
+    log::warning(
+        fmt::format("parameter server {} shares no memory with worker {}, whose rows travel through its "
+                    "socket, which takes longer: {}",
+                    options_.share.server, *peer->worker, taken.error().message));
+    return {};
+  }
+  peer->memory.emplace(*std::move(taken));
+  net::ByteWriter out;
+  out.number(memory.token);
+  send(*peer, FrameType::memory_taken, {}, out.take());
+  return {};
+}
+
+// The frame is as if it had come through the socket then.
+Result<SharedMessage> ParameterServer::Implementation::take_shared(Peer& peer, net::Frame& frame) {
+  MUSTER_TRY(const SharedMessage message, decode_shared_message(frame));
+  if (!peer.memory || peer.memory->memory().token != message.memory)
+    return fail(Code::corrupt, "a worker's batch lies in memory that is not shared");
+  MUSTER_TRY(const auto bytes, peer.memory->to_server(message.batch));
+  frame.payload.assign(bytes.begin(), bytes.end());
+  peer.memory->read().fetch_add(1, std::memory_order_release);
+  frame.header.type &= static_cast<std::uint16_t>(~shared_bit);
+  frame.header.payload_size_bytes = frame.payload.size();
+  if (peer.held->share->keeps_log()) frame.header.payload_checksum = net::payload_checksum(frame.payload);
+  return message;
+}
+
+std::span<std::byte> ParameterServer::Implementation::place_of(const Held& held, std::uint32_t worker,
+                                                               const SharedMessage& message) {
+  const auto peer = find_peer(held, worker);
+  if (peer == peers_.end() || !peer->memory || peer->memory->memory().token != message.memory) return {};
+  const auto place = peer->memory->to_worker(message.answer);
+  return place ? *place : std::span<std::byte>{};
 }
 
 Result<> ParameterServer::Implementation::hear_hello(PeerPlace peer, const net::Frame& frame) {
@@ -293,6 +359,10 @@ Result<> ParameterServer::Implementation::hear_hello(PeerPlace peer, const net::
   peer->held = held;
   peer->worker = hello.worker;
   peer->connection->admit();
+  if (!handed_ || std::exchange(peer->was_offered, true)) return {};
+  net::ByteWriter out;
+  out.text(handed_->name());
+  send(*peer, FrameType::memory_offer, {}, out.take());
   return {};
 }
 
@@ -317,20 +387,29 @@ Result<> ParameterServer::Implementation::hear_server(PeerPlace peer, const net:
   return {};
 }
 
-void ParameterServer::Implementation::hear_worker(PeerPlace peer, net::Frame frame) {
+void ParameterServer::Implementation::hear_worker(PeerPlace peer, net::Frame frame,
+                                                  const SharedMessage& shared) {
   HeldShare& share = *peer->held->share;
-  if (!share.is_open()) return peer->waiting.push_back(std::move(frame));
+  if (!share.is_open()) {
+    peer->waiting.emplace_back(std::move(frame), shared);
+    return;
+  }
   const net::FrameHeader header = frame.header;
-  const Result<> heard = share.hear(*peer->worker, std::move(frame));
+  const Result<> heard = share.hear(*peer->worker, std::move(frame), shared);
   if (heard) return;
   log::warning(fmt::format("parameter server {}: {}", options_.share.server, heard.error().message));
   send(*peer, FrameType::refusal, {.epoch = header.epoch},
        encode(Refusal{.generation = header.epoch, .reason = heard.error().message}));
 }
 
+ParameterServer::Implementation::PeerPlace ParameterServer::Implementation::find_peer(const Held& held,
+                                                                                      std::uint32_t worker) {
+  return std::ranges::find_if(peers_,
+                              [&](const Peer& each) { return each.held == &held && each.worker == worker; });
+}
+
 void ParameterServer::Implementation::send(const Held& held, std::uint32_t worker, FramePtr frame) {
-  const auto peer = std::ranges::find_if(
-      peers_, [&](const Peer& each) { return each.held == &held && each.worker == worker; });
+  const auto peer = find_peer(held, worker);
   if (peer != peers_.end()) peer->connection->send(std::move(frame));
 }
 

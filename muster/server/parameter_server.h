@@ -43,6 +43,9 @@ class ParameterServer {
     std::uint64_t memory_bytes = 0;
     bool refuses_large_tables = false;
     net::ListenerSecurity security = {};
+    // Batches of workers on this host lie in memory that they share with it; not where connections are
+    // encrypted.
+    bool shares_memory = true;
     const Clock& clock = real_clock();  // borrowed
   };
   // The loop is borrowed. Where the log is there already, the server has its rows when this returns; where

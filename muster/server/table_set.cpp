@@ -100,6 +100,20 @@ Result<> TableSet::check_push(const Batch& batch) const { return check(batch, tr
 
 Result<std::vector<std::byte>> TableSet::read(const Batch& pull, std::uint64_t applied) const {
   BatchWriter out(pull.worker, applied);
+  MUSTER_TRY_VOID(write_rows(pull, out));
+  return out.take();
+}
+
+std::size_t TableSet::rows_size_bytes(const Batch& pull) const {
+  std::size_t size_bytes = BatchWriter::header_bytes;
+  for (const TablePart& part : pull.parts) {
+    if (part.is_of_slots) return 0;
+    size_bytes += BatchWriter::part_bytes({.values = part.ids.size() * table(part.table)->spec().width});
+  }
+  return size_bytes;
+}
+
+Result<> TableSet::write_rows(const Batch& pull, BatchWriter& out) const {
   for (const TablePart& part : pull.parts) {
     const Table& from = *table(part.table);
     if (part.is_of_slots) {
@@ -109,7 +123,7 @@ Result<std::vector<std::byte>> TableSet::read(const Batch& pull, std::uint64_t a
     const auto places = out.add(part.table, {.values = part.ids.size() * from.spec().width});
     MUSTER_TRY_VOID(from.read(part.ids, places.values));
   }
-  return out.take();
+  return {};
 }
 
 Result<std::vector<std::byte>> TableSet::read_changed(const Batch& pull, const ChangedRows& changed,

@@ -34,6 +34,9 @@ class TableSet {
   Result<> check_push(const Batch& batch) const;
   // The rows that a checked pull asks for.
   Result<std::vector<std::byte>> read(const Batch& pull, std::uint64_t applied) const;
+  // The same into a place of `rows_size_bytes`, which is 0 where that is not known before.
+  Result<> write_rows(const Batch& pull, BatchWriter& out) const;
+  std::size_t rows_size_bytes(const Batch& pull) const;
   // Of these, with their ids, those that have changed.
   Result<std::vector<std::byte>> read_changed(const Batch& pull, const ChangedRows& changed,
                                               std::uint64_t applied) const;

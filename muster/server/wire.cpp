@@ -11,7 +11,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "batches are read where they lie");
 
-constexpr std::size_t batch_header_bytes = 16;
+constexpr std::size_t batch_header_bytes = BatchWriter::header_bytes;
 constexpr std::size_t part_header_bytes = 24;
 constexpr std::size_t reason_limit_bytes = 4096;
 constexpr std::size_t suffix_limit_bytes = 32;
@@ -61,23 +61,45 @@ RuleSettings read_rule(net::ByteReader& in, bool& is_known) {
 
 BatchWriter::BatchWriter(std::uint32_t worker, std::uint64_t applied)
     : frame_(net::frame_header_size_bytes + batch_header_bytes) {
-  std::byte* const header = frame_.data() + net::frame_header_size_bytes;
-  net::store_little(header, worker);
-  net::store_little(header + 8, applied);
+  begin(worker, applied);
+}
+
+BatchWriter::BatchWriter(std::uint32_t worker, std::uint64_t applied, std::span<std::byte> place)
+    : place_(place), used_(batch_header_bytes) {
+  MUSTER_CHECK(used_ <= place_.size(), "a batch is written into a place that is too small");
+  begin(worker, applied);
+}
+
+void BatchWriter::begin(std::uint32_t worker, std::uint64_t applied) {
+  net::store_little(payload(), worker);
+  net::store_little(payload() + 4, std::uint32_t{0});
+  net::store_little(payload() + 8, applied);
+}
+
+std::size_t BatchWriter::part_bytes(Sizes sizes) {
+  return part_header_bytes + sizes.ids * sizeof(std::uint64_t) + rounded(sizes.values * sizeof(float));
+}
+
+std::byte* BatchWriter::grow(std::size_t bytes) {
+  if (place_.empty()) {
+    const std::size_t at = frame_.size();
+    frame_.resize(at + bytes);
+    return frame_.data() + at;
+  }
+  MUSTER_CHECK(bytes <= place_.size() - used_, "a batch is written into a place that is too small");
+  return place_.data() + std::exchange(used_, used_ + bytes);
 }
 
 BatchWriter::Places BatchWriter::add(std::uint32_t table, Sizes sizes, float learning_rate,
                                      std::uint64_t steps) {
-  const std::size_t at = frame_.size();
   const std::size_t ids_bytes = sizes.ids * sizeof(std::uint64_t);
-  frame_.resize(at + part_header_bytes + ids_bytes + rounded(sizes.values * sizeof(float)));
-  std::byte* const part = frame_.data() + at;
+  std::byte* const part = grow(part_bytes(sizes));
   net::store_little(part, table);
   net::store_little(part + 4, std::bit_cast<std::uint32_t>(learning_rate));
   net::store_little(part + 8, steps);
   net::store_little(part + 16, static_cast<std::uint32_t>(sizes.ids));
   net::store_little(part + 20, static_cast<std::uint32_t>(sizes.values));
-  std::byte* const parts = frame_.data() + net::frame_header_size_bytes + 4;
+  std::byte* const parts = payload() + 4;
   net::store_little(parts, net::load_little<std::uint32_t>(parts) + 1);
   std::byte* const ids = part + part_header_bytes;
   return {.ids = {reinterpret_cast<std::uint64_t*>(ids), sizes.ids},
@@ -97,8 +119,14 @@ FramePtr finish_batch(std::vector<std::byte> frame, const net::FrameHeader& head
 constexpr std::uint64_t no_origin = ~std::uint64_t{0};
 
 Result<Batch> read_batch(std::vector<std::byte> payload) {
-  Batch batch{.payload = std::move(payload)};
-  std::span<const std::byte> rest = batch.payload;
+  MUSTER_TRY(Batch batch, read_batch_at(payload));
+  batch.payload = std::move(payload);  // its bytes stay where they are
+  return batch;
+}
+
+Result<Batch> read_batch_at(std::span<const std::byte> payload) {
+  Batch batch;
+  std::span<const std::byte> rest = payload;
   if (rest.size() < batch_header_bytes) return bad_batch("it has no header");
   batch.worker = net::load_little<std::uint32_t>(rest.data());
   const auto parts = net::load_little<std::uint32_t>(rest.data() + 4);

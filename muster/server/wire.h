@@ -33,7 +33,15 @@ enum class FrameType : std::uint16_t {
   kept_files = 0x030F,
   want_part = 0x0310,
   file_part = 0x0311,
+  memory_offer = 0x0312,  // between processes of one host, as what follows
+  memory = 0x0313,
+  memory_taken = 0x0314,
 };
+// In the type of a pull, a push or rows: the payload says where in shared memory the batch lies.
+inline constexpr std::uint16_t shared_bit = 0x0080;
+constexpr FrameType shared(FrameType type) {
+  return static_cast<FrameType>(static_cast<std::uint16_t>(type) | shared_bit);
+}
 
 inline constexpr std::uint64_t batch_limit_bytes = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t unsent_batches_limit_bytes = 4 * batch_limit_bytes;
@@ -72,6 +80,8 @@ struct TablePart {
 class BatchWriter {
  public:
   BatchWriter(std::uint32_t worker, std::uint64_t applied);
+  // In shared memory, whose size is that of the batch.
+  BatchWriter(std::uint32_t worker, std::uint64_t applied, std::span<std::byte> place);
 
   struct Places {
     std::span<std::uint64_t> ids;
@@ -85,9 +95,20 @@ class BatchWriter {
   Places add(std::uint32_t table, Sizes sizes, float learning_rate = 0, std::uint64_t steps = 0);
   // A whole frame but for its header.
   std::vector<std::byte> take() { return std::move(frame_); }
+  // Of a batch's beginning, and of each part.
+  static constexpr std::size_t header_bytes = 16;
+  static std::size_t part_bytes(Sizes sizes);
 
  private:
+  void begin(std::uint32_t worker, std::uint64_t applied);
+  std::byte* payload() {
+    return place_.empty() ? frame_.data() + net::frame_header_size_bytes : place_.data();
+  }
+  std::byte* grow(std::size_t bytes);
+
   std::vector<std::byte> frame_;
+  std::span<std::byte> place_;
+  std::size_t used_ = 0;  // of place_
 };
 
 // Writes the header in front of what BatchWriter made.
@@ -99,8 +120,12 @@ struct Batch {
   std::uint32_t worker = 0;
   std::uint64_t applied = 0;
   std::vector<TablePart> parts = {};  // in payload
+  // Else they lie in shared memory, which is there while this is.
+  std::shared_ptr<void> lease = {};
 };
 Result<Batch> read_batch(std::vector<std::byte> payload);
+// The parts stay where they are.
+Result<Batch> read_batch_at(std::span<const std::byte> payload);
 
 // ---- Small messages
 

@@ -10,8 +10,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -59,8 +61,14 @@ inline std::vector<net::Address> addresses_of(const std::vector<RunningServer>& 
   return addresses;
 }
 
+// Shared memory for the smallest batches, too; with this variable, sockets alone: tests run both ways.
+inline std::optional<std::size_t> shared_from_bytes() {
+  return std::getenv("MUSTER_TEST_SOCKETS") == nullptr ? std::optional<std::size_t>(1) : std::nullopt;
+}
+
 // How a worker comes by its rows, beside pulling them in their step.
 struct Ways {
+  std::optional<std::size_t> shared_from_bytes = small_jobs::shared_from_bytes();
   std::size_t cached_rows = 0;
   bool looks_ahead = false;
   std::uint32_t copies = 1;
@@ -78,7 +86,8 @@ class Worker {
                  .copies = ways.copies,
                  .job_id = 9,
                  .staleness = staleness,
-                 .timeout = timeout}) {}
+                 .timeout = timeout,
+                 .shared_from_bytes = ways.shared_from_bytes}) {}
 
   ParameterClient& client() { return client_; }
   void begin(const TableSpec& spec, std::uint64_t generation = 1, std::uint64_t step = 0) {
