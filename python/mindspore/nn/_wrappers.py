@@ -283,7 +283,7 @@ class ForwardValueAndGrad(muster.Cell):
 
 
 class Jvp(muster.Cell):
-    """What a network gives, and the product of its Jacobian with the last argument: Jvp(net)(x, y, (v, w))."""
+    """What a network gives, and its Jacobian times the last argument: Jvp(net)(x, y, (v, w))."""
 
     def __init__(self, fn):
         super().__init__()
@@ -306,7 +306,7 @@ class Vjp(muster.Cell):
         self.fn = fn
 
     def construct(self, *args):
-        """(outputs, products for each input); the last argument is a tuple where there are several outputs."""
+        """(outputs, products for each input); the last argument is a tuple for several outputs."""
         import mindspore
 
         *inputs, v = args
