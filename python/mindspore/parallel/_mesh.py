@@ -5,7 +5,7 @@ import itertools
 import math
 
 import muster
-from mindspore import _names
+from mindspore import _device, _names
 from mindspore.parallel import _utils
 
 # What a script has said so far, and the axes of the mesh once there is one: their sizes, all of them prime,
@@ -221,6 +221,11 @@ def divide(strategy, tensors, name, primitive=None):
     if strategy is None or _said["axes"] is None or not muster._core._is_tracing():
         return tensors
     layouts = _layouts(strategy, [tuple(each.shape) for each in tensors], name, primitive)
+    if None in layouts:
+        _device.note_once(
+            f"note: {name}: how its tensor {layouts.index(None)} is cut has no effect: a mesh of "
+            f"{' x '.join(map(str, _said['axes']))} workers cannot; every worker computes the whole"
+        )
     return tuple(_divided(each, axes) for each, axes in zip(tensors, layouts, strict=True))
 
 
