@@ -316,6 +316,27 @@ Values Function::operator()(std::span<const Value> inputs, std::string_view extr
 
 namespace {
 
+bool is_same(const Value& a, const Value& b) {
+  if (a.is_traced() != b.is_traced() || a.is_parameter() || b.is_parameter()) return false;
+  if (!a.is_traced()) return a.identity() == b.identity();
+  return a.place().trace == b.place().trace && a.place().id == b.place().id;
+}
+
+// A tensor that is given at two positions is two inputs: each has a gradient of its own.
+Values apart(std::span<const Value> inputs, std::span<const std::size_t> positions) {
+  Values made(inputs.begin(), inputs.end());
+  for (const std::size_t position : positions) {
+    if (position >= inputs.size() || !inputs[position].defined()) continue;
+    const auto is_it = [&](const Value& input) {
+      return input.defined() && is_same(input, inputs[position]);
+    };
+    if (std::ranges::count_if(inputs, is_it) > 1)
+      made[position] =
+          apply("broadcast_to", {inputs[position]}, {{"shape", inputs[position].shape().sizes()}});
+  }
+  return made;
+}
+
 // What gradients are wanted for: the inputs at `positions`, then the parameters.
 std::vector<Value> wanted(const GradientOptions& options, std::span<const Value> inputs) {
   std::vector<Value> wrt;
@@ -370,7 +391,8 @@ std::vector<OutputNote> notes_of(const GradientOptions& options, std::size_t cou
 }  // namespace
 
 std::shared_ptr<Function> value_and_grad(std::string name, Body body, GradientOptions options) {
-  auto maker = [body = std::move(body), options = std::move(options)](std::span<const Value> inputs) {
+  auto maker = [body = std::move(body), options = std::move(options)](std::span<const Value> given) {
+    const Values inputs = apart(given, options.positions);
     const Values outputs =
         is_tracing() ? trace_gradients(body, options, inputs) : run_gradients(body, options, inputs);
     const std::size_t count = options.parameters.size();

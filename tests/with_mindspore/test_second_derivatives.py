@@ -106,12 +106,38 @@ def test_cells_of_products_with_jacobians_give_what_mindspore_gives():
     outputs, products = nn.Jvp(One())(x, v)
     assert outputs.asnumpy().tolist() == [[1, 4], [9, 16]]
     assert products.asnumpy().tolist() == [[2, 4], [6, 16]]
-    outputs, (first, second) = nn.Jvp(_Two())(x, x + 0, (v, v))
+    outputs, (first, second) = nn.Jvp(_Two())(x, x, (v, v))
     assert first.asnumpy().tolist() == [[4, 13], [28, 98]]  # 3 x^2 v + v
     assert second.asnumpy().tolist() == [[3, 3], [3, 6]]
     outputs, products = nn.Vjp(One())(x, v)
     assert products.asnumpy().tolist() == [[2, 4], [6, 16]]
-    outputs, (of_x, of_y) = nn.Vjp(_Two())(x, x + 0, (v, v))
+    outputs, (of_x, of_y) = nn.Vjp(_Two())(x, x, (v, v))
     assert outputs[1].asnumpy().tolist() == [[3, 6], [9, 12]]
     assert of_x.asnumpy().tolist() == [[6, 15], [30, 102]]  # 3 x^2 v + 3 v
     assert of_y.asnumpy().tolist() == v.asnumpy().tolist()
+
+
+@MODES
+def test_a_tensor_that_is_given_twice_is_two_inputs(mode):
+    mindspore.set_context(mode=mode)
+
+    def product(a, b):
+        return (a**2 * b).sum()
+
+    def values(gradients):
+        return [each.asnumpy().tolist() for each in gradients]
+
+    @mindspore.jit
+    def compiled(a):
+        return mindspore.grad(product, (0, 1))(a, a)
+
+    x = Tensor([1.0, 2.0])
+    wanted = [[2.0, 8.0], [1.0, 4.0]]  # 2 a b and a^2
+    assert values(mindspore.grad(product, (0, 1))(x, x)) == wanted
+    assert values(compiled(x)) == wanted
+    assert values([mindspore.grad(product, 0)(x, x), mindspore.grad(product, 1)(x, x)]) == wanted
+    assert values(mindspore.vjp(lambda a, b: a**2 * b, x, x)[1](x * 0 + 1)) == wanted
+    assert values(mindspore.jvp(lambda a, b: a**2 * b, (x, x), (x, x * 0))) == [[1.0, 8.0], [2.0, 16.0]]
+    second = mindspore.grad(lambda c: mindspore.grad(product, 0)(c, c).sum())(x)  # of 2 c^2
+    assert second.asnumpy().tolist() == [4.0, 8.0]
+    assert values([mindspore.grad(lambda a, b: (a * b).sum(), 0)(x, x)]) == [[1.0, 2.0]]
