@@ -164,6 +164,15 @@ def _deepcopy_parameter(self, memo):
 
 _core.Cell.__getstate__ = _getstate
 _core.Cell.__setstate__ = _setstate
+
+
+def _itself(self, memo):
+    """An initializer keeps nothing that changes: a copy of a cell that was made with it has the same one."""
+    return self
+
+
+_core.Initializer.__copy__ = lambda self: self
+_core.Initializer.__deepcopy__ = _itself
 _core.Cell.__reduce_ex__ = _reduce_cell
 _core.Cell.__copy__ = _refuse_shallow
 _core.Optimizer.__reduce_ex__ = _refuse_optimizer

@@ -1,5 +1,7 @@
 """Checkpoints written in the other format, and loaded beside other work."""
 
+import copy
+
 import mindspore as ms
 import numpy
 import pytest
@@ -59,6 +61,20 @@ def test_what_cannot_be_converted_is_named(tmp_path):
     ):
         with pytest.raises(ValueError, match=words):
             call()
+
+
+def test_cells_that_were_made_with_initializers_are_copied():
+    class Threes(ms.common.initializer.Initializer):
+        def _initialize(self, arr):
+            arr[:] = 3.0
+
+    for initializer in (ms.common.initializer.Normal(0.1), Threes()):
+        assert copy.deepcopy(initializer) is initializer
+        net = nn.Dense(2, 3, weight_init=initializer)
+        copied = copy.deepcopy(net)
+        copied.bias.set_data(copied.bias + 1)
+        assert numpy.array_equal(copied.weight.asnumpy(), net.weight.asnumpy())
+        assert not numpy.array_equal(copied.bias.asnumpy(), net.bias.asnumpy())
 
 
 def test_names_of_the_top_are_there():
