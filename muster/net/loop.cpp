@@ -23,6 +23,13 @@ void Loop::run_for(Duration time) {
   implementation_->context.run_for(time);
 }
 
+void Loop::run_ready() {
+  constexpr int rounds_max = 64;  // a peer may send faster than this reads
+  implementation_->context.restart();
+  for (int round = 0; round < rounds_max && implementation_->context.poll() > 0; ++round)
+    implementation_->context.restart();
+}
+
 void Loop::stop() { implementation_->context.stop(); }
 
 void Loop::post(std::function<void()> act) { asio::post(implementation_->context, std::move(act)); }

@@ -29,6 +29,8 @@ class Loop {
   // Serves events until `stop`, or for `time`.
   void run();
   void run_for(Duration time);
+  // Serves what needs no waiting, and what that makes ready, also where `stop` is called meanwhile.
+  void run_ready();
   void stop();
   void post(std::function<void()> act);
 

@@ -365,7 +365,7 @@ Result<> ParameterClient::Implementation::push(std::span<const Gradient> gradien
   }
   send(machine_.push(std::move(bodies)));
   connect_closed();
-  loop_.run_for(Duration(0));  // as much of it as goes without waiting
+  loop_.run_ready();  // as much of it as goes without waiting
   return {};
 }
 

@@ -139,6 +139,20 @@ TEST(Loop, LetsACallbackDestroyItsConnection) {
   ASSERT_TRUE(serve_until(loop, [&] { return opened && !server.ends.empty(); }));
 }
 
+// The sender's loop does not run again: what waits behind the first frame has to be sent now.
+TEST(Loop, SendsEveryFrameThatGoesWithoutWaiting) {
+  Loop sending, receiving;
+  Server server{receiving};
+  server.open();
+  bool is_open = false;
+  const auto connection =
+      Connection::connect(sending, server.listener->address(), limits, {.opened = [&] { is_open = true; }});
+  ASSERT_TRUE(serve_until(sending, [&] { return is_open; }));
+  for (const std::uint16_t type : {1, 2, 3}) connection->send(frame_of(type, 100));
+  sending.run_ready();
+  EXPECT_TRUE(serve_until(receiving, [&] { return server.types.size() == 3; }));
+}
+
 TEST(Loop, CallsTheTimerOnceAtItsTime) {
   Loop loop;
   int early = 0;
