@@ -253,6 +253,14 @@ constexpr auto table = std::to_array<Variable>({
      .max = 1 << 20,
      .documentation = "In a job that recovers: from so many MiB of pushes on, and an eighth of its rows, a "
                       "parameter server writes its rows down anew and cuts its log off."},
+    {.name = "MUSTER_SERVER_SHARED_KIB",
+     .type = Type::integer,
+     .default_value = "64",
+     .min = 0,
+     .max = 1 << 20,
+     .documentation =
+         "Batches of so many KiB and more lie in memory that a worker shares with parameter servers of "
+         "its host, where connections are not encrypted. 1048576: none do."},
     {.name = "MUSTER_SERVER_COPIES",
      .type = Type::integer,
      .default_value = "1",
@@ -507,6 +515,7 @@ Result<Settings> read_settings(const Environment& environment) {
       .security = read_security_settings(environment),
   };
   settings.server_log_bytes = static_cast<std::uint64_t>(read.integer("MUSTER_SERVER_LOG_MIB")) << 20;
+  settings.server_shared_bytes = static_cast<std::uint64_t>(read.integer("MUSTER_SERVER_SHARED_KIB")) << 10;
   settings.server_copies = static_cast<std::uint32_t>(read.integer("MUSTER_SERVER_COPIES"));
   MUSTER_TRY_VOID(check_server_copies(settings));
   if (!read.text("MUSTER_STUCK_LIMIT").empty()) settings.stuck_limit = read.seconds("MUSTER_STUCK_LIMIT");

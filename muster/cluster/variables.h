@@ -82,6 +82,7 @@ struct Settings {
   SecuritySettings security = {};
   std::optional<std::chrono::milliseconds> stuck_limit = {};  // nothing: learned
   std::uint64_t server_log_bytes = std::uint64_t{64} << 20;   // from which on a server's log is cut off
+  std::uint64_t server_shared_bytes = 0;                      // from which on a batch lies in shared memory
   std::uint32_t server_copies = 1;                            // of each row on parameter servers
   Traits traits = {};                      // what the environment says of that: see fingerprint.h
   std::vector<std::string> notes = {};     // worth a line of information, for the caller to log

@@ -190,6 +190,7 @@ Result<> ServedParameters::follow_epoch(std::uint64_t step) {
                                              .expected = cluster::identity_of(servers_[server]),
                                              .peer_name = fmt::format("server {}", server)};
             },
+        .shared_from_bytes = options_.shared_from_bytes,
         .interrupted = [this]() -> Result<> {
           if (const auto over = session_.worker_groups().wait_until_over({})) return fail(*over);
           return {};
@@ -498,6 +499,7 @@ void ServedParameters::tell_counts() const {
     log::info(fmt::format(
         "rows looked up on parameter servers: {}, of which {} came ahead of their step and {} were cached",
         counts.looked_up, counts.from_ahead, counts.from_cache));
+  log::info(fmt::format("batches in memory shared with parameter servers: {}", counts.shared_batches));
 }
 
 void ServedParameters::note_point(const checkpoint::PointId& point) {

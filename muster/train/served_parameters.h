@@ -29,7 +29,8 @@ class ServedParameters {
  public:
   struct Options {
     Duration call_timeout{};
-    std::uint32_t copies = 1;  // of each row
+    std::uint32_t copies = 1;           // of each row
+    std::size_t shared_from_bytes = 0;  // of a batch that lies in memory shared with servers of this host
     const Clock& clock = real_clock();
     std::shared_ptr<const net::Security> security = {};  // null: plain
   };

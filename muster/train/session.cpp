@@ -114,6 +114,7 @@ std::optional<cluster::Failure> Session::open(const cluster::Settings& settings,
   process().served_parameters =
       new ServedParameters(*process().session, {.call_timeout = settings.receive_timeout,
                                                 .copies = settings.server_copies,
+                                                .shared_from_bytes = settings.server_shared_bytes,
                                                 .security = registration->security});
   set_while_waiting([] { Session::current()->membership_.look_for_interruption_of_wait(); });
   start_clock();

@@ -128,11 +128,20 @@ def test_what_cannot_be_on_servers_is_named(digits):
     assert "Lamb" in told and "1.weight" in told and "parameter servers" in told
 
 
-RECOVERING = {"CHAOS_EPOCHS": "12", "CHAOS_ON_SERVERS": "1"}
+# However small batches are, they lie in memory that the processes share.
+SHARED = {"MUSTER_SERVER_SHARED_KIB": "0"}
+RECOVERING = {"CHAOS_EPOCHS": "12", "CHAOS_ON_SERVERS": "1", **SHARED}
 
 
 def recovering(folder, mode, digits, **variables):
-    return recovering_job.Job(folder / "job", 2, mode, digits, servers=2, **RECOVERING, **variables)
+    return recovering_job.Job(folder / "job", 2, mode, digits, servers=2, **{**RECOVERING, **variables})
+
+
+def shared_batches(job):
+    """Of each worker, in its last life."""
+    line = re.compile(r"batches in memory shared with parameter servers: (\d+)")
+    workers = [process for name, process in job.processes.items() if name.startswith("worker")]
+    return [int(line.findall(worker.output())[-1]) for worker in workers]
 
 
 @pytest.fixture(name="more_digits", scope="module")
@@ -187,6 +196,19 @@ def test_a_training_goes_on_from_rows_behind_which_a_server_has_cut_its_log_off(
             assert not job.has_ended()
         fault(job, random.Random(1))
         assert job.wait() == expected
+
+
+@pytest.mark.parametrize(("least", "is_shared"), [("0", True), ("1048576", False)], ids=["memory", "sockets"])
+def test_batches_lie_in_memory_that_one_host_shares_also_behind_the_death_of_a_server(
+    tmp_path, more_digits, unbroken_end, least, is_shared
+):
+    expected = unbroken_end("model")
+    variables = {"MUSTER_SERVER_SHARED_KIB": least, "MUSTER_LOG": "info"}
+    with recovering(tmp_path, "model", more_digits, **variables) as job:
+        job.wait_for_progress(())
+        faults.kill_server(job, random.Random(1))
+        assert job.wait() == expected
+        assert [count > 0 for count in shared_batches(job)] == [is_shared, is_shared]
 
 
 def test_a_server_whose_files_are_gone_is_told_of_by_its_error(tmp_path, more_digits):
@@ -292,10 +314,12 @@ def test_an_encrypted_training_goes_on_when_a_server_is_lost(tmp_path, more_digi
     expected = unbroken_end("model")
     certificates = tmp_path / "certificates"
     certificates.mkdir()
-    with recovering(tmp_path, "model", more_digits, **Tree(certificates).variables()) as job:
+    variables = {**Tree(certificates).variables(), "MUSTER_LOG": "info"}
+    with recovering(tmp_path, "model", more_digits, **variables) as job:
         job.wait_for_progress(())
         faults.kill_server(job, random.Random(1))
         assert job.wait() == expected
+        assert shared_batches(job) == [0, 0]  # a certificate says who shares, a local socket does not
 
 
 def test_muster_run_starts_servers_and_all_end_well(tmp_path, digits):
