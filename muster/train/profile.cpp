@@ -33,6 +33,7 @@ void ProfileRecorder::start() {
   const std::lock_guard lock(mutex_);
   profile_ = {};
   ops_.clear();
+  works_.clear();
   phase_ = activity_of_main_thread().phase;
   profile_.begin = phase_begin_ = real_clock().now();
   is_recording_ = true;
@@ -73,16 +74,17 @@ void ProfileRecorder::ran(const Step& step, TimePoint begin, TimePoint end, cons
   if (!is_recording_) return;
   const auto [known, is_new] = ops_.try_emplace({step.plan, step.index, step.op.data()}, profile_.ops.size());
   if (is_new) {
-    const Description told = describe();
-    profile_.ops.push_back({.what = told.text,
-                            .op = std::string(step.op),
-                            .talks = step.talks,
-                            .flops = told.flops,
-                            .bytes = told.bytes});
+    works_.push_back(describe());
+    profile_.ops.push_back({.what = works_.back().text, .op = std::string(step.op), .talks = step.talks});
+  } else if (step.plan == nullptr) {
+    works_[known->second] = describe();  // an op by itself has other shapes in each call
   }
+  const Description& work = works_[known->second];
   Profile::Op& op = profile_.ops[known->second];
   ++op.calls;
   op.total += end - begin;
+  op.flops += work.flops;
+  op.bytes += work.bytes;
   keep({.index = static_cast<std::uint32_t>(known->second), .is_op = true, .begin = begin, .end = end});
 }
 

@@ -16,13 +16,14 @@ struct Profile {
   static constexpr int phases_count = 6;  // of cluster::WorkPhase
 
   struct Op {
-    std::string what;       // "conv2d [onednn] -> aBcd16b"
-    std::string op;         // "conv2d"
-    bool talks = false;     // with other workers: the time that it was waited for
-    double flops = 0;       // of one call, a multiply-add counts as two; 0: its row does not count
-    std::size_t bytes = 0;  // that one call reads and writes
+    std::string what;    // "conv2d [onednn] -> aBcd16b"
+    std::string op;      // "conv2d"
+    bool talks = false;  // with other workers: the time that it was waited for
     std::int64_t calls = 0;
     Duration total{};
+    // Of all calls; a multiply-add counts as two, 0: the op's row does not count.
+    double flops = 0;
+    std::size_t bytes = 0;  // read and written
   };
   // What the main thread did, or an op, which then lies inside of what it did.
   struct Span {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "muster/train/profile.h"
 
@@ -32,6 +33,7 @@ class ProfileRecorder final : public graph::RunObserver {
   TimePoint phase_begin_{};
   // The op too: a plan may lie where another one has been.
   std::map<std::tuple<const void*, std::size_t, const char*>, std::size_t> ops_;
+  std::vector<Description> works_;  // of the last call, by op of the profile
 };
 
 }  // namespace muster::train

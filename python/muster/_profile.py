@@ -157,8 +157,8 @@ def _ops_table(rank, most=20):
     by_what = {}
     for what, _, talks, calls, time, flops, size_bytes in rank.data["ops"]:
         known = by_what.setdefault(what, [0, 0, 0, 0])
-        works = 0 if talks else calls  # what travels is no work of this processor
-        for at, more in enumerate((calls, time, works * flops, works * size_bytes)):
+        work = (0, 0) if talks else (flops, size_bytes)  # what travels is no work of this processor
+        for at, more in enumerate((calls, time, *work)):
             known[at] += more
     rows = [["op", "calls", "each", "time", "share", "GFLOP/s", "GB/s", "of the peak"]]
     slowest = sorted(by_what.items(), key=lambda item: -item[1][1])

@@ -194,7 +194,7 @@ def test_where_workers_have_rows_of_their_own_operators_are_whole_and_a_line_say
         assert held(text) == held(alone)
 
 
-def test_stages_go_before_a_mesh():
+def test_stages_that_no_cell_has_are_none():
     code = SETUP + products(wrapped=WRAPPED + "; net.pipeline(stages=STAGES)")
     alone = outputs(code.replace("STAGES", "1"), 1)[0]
     for text in outputs(code.replace("STAGES", "2"), 4):

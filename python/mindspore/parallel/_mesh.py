@@ -41,7 +41,7 @@ def begin_if_due() -> None:
         return
     stages = _pipeline.stages()
     workers = context["world_size"] // stages  # of one stage
-    if workers <= 1:
+    if workers <= 1 or (stages > 1 and not _pipeline.is_staged()):
         return
     if not _said["cuts"]:
         return _begin_plan() if stages == 1 else None

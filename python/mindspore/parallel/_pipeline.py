@@ -4,7 +4,7 @@ import muster
 from mindspore import _device, _names
 from mindspore.parallel import _mesh
 
-_chosen = {"stages": 1, "scheduler": "1f1b"}
+_chosen = {"stages": 1, "scheduler": "1f1b", "placed": False}
 _SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
 
 
@@ -46,6 +46,11 @@ def stages() -> int:
     return _chosen["stages"]
 
 
+def is_staged() -> bool:
+    """Whether cells of this script have stages; without any, all workers compute all of it."""
+    return _chosen["placed"]
+
+
 def check_micro_size(micro_size) -> None:
     """ValueError where there are fewer parts than stages."""
     if micro_size < stages():
@@ -62,6 +67,8 @@ def set_stage(cell, stage) -> None:
     if stage < 0:
         raise ValueError(f"pipeline_stage: stages count from 0, and this is {stage}")
     if muster._core._context()["world_size"] > 1:
+        _chosen["placed"] = True
+        _mesh.begin_if_due()
         cell.place("MS_WORKER", stage)
     cell.__dict__["_pipeline_stage"] = stage
 
