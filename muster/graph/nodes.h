@@ -48,7 +48,7 @@ struct Node {
   OriginPtr origin = nullptr;        // null: unknown
   // Of those with one number other than 0 the backward pass computes again what it needs (RecomputeScope).
   std::uint32_t recompute = 0;
-  // In a graph that was divided over workers: it came behind all losses of the whole.
+  // In a plan: it came behind all losses of the graph that was traced, before a part of it was taken.
   bool is_behind_losses = false;
 };
 
@@ -91,7 +91,8 @@ struct Graph {
   std::shared_ptr<const DividedOps> divided = {};  // null: it is whole, or not divided yet
 };
 
-// What a division of the graph over workers forgets else: which of its nodes lie behind all of its losses.
+// Which nodes lie behind all losses: passes forget these, and a division over workers takes parts of the
+// graph.
 void note_losses(Graph& graph);
 
 // One line for each node: "%4 float32 (32, 10) = relu(%3)".

@@ -1,5 +1,6 @@
 #include "muster/train/aborted_step.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -59,6 +60,10 @@ BodyEnd end_body() {
 bool step_is_aborted() { return body().is_aborted; }
 
 bool in_body() { return body().call != nullptr && body().thread == std::this_thread::get_id(); }
+
+void zero_if_aborted(std::span<std::byte> out) {
+  if (step_is_aborted()) std::ranges::fill(out, std::byte{0});
+}
 
 Result<> or_abort(Result<> done) {
   RecoveringCall* const call = body().call;

@@ -7,8 +7,10 @@
 // optimizers do nothing, and the loop goes back when the body is done.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 
 #include "muster/base/base.h"
 #include "muster/train/recovering_call.h"
@@ -26,6 +28,12 @@ BodyEnd end_body();
 
 // Whether the body that runs now is void already: then nothing is sent. Any thread.
 bool step_is_aborted();
+// What the rest of a void body computes with, instead of what a call would have given: zeros. Nothing
+// elsewhere.
+void zero_if_aborted(std::span<std::byte> out);
+inline std::span<std::byte> bytes_at(void* data, std::size_t size_bytes) {
+  return {static_cast<std::byte*>(data), size_bytes};
+}
 // Success instead of an error that means a lost process, in a body, which is void from then on; and `done` as
 // it is elsewhere. Any thread.
 Result<> or_abort(Result<> done);

@@ -81,14 +81,6 @@ Result<AsyncGroup*> NamedGroups::calls_of(const Members& members) {
   return members.name.empty() ? groups.calls() : groups.some_workers(members);
 }
 
-namespace {
-
-std::span<std::byte> bytes_at(void* data, std::size_t size_bytes) {
-  return {static_cast<std::byte*>(data), size_bytes};
-}
-
-}  // namespace
-
 // The calls of a group as plans make them. None is made again in another epoch: who has passed it is not
 // known.
 class NamedGroups::SomeWorkers final : public Communicator {
@@ -124,8 +116,7 @@ class NamedGroups::SomeWorkers final : public Communicator {
   }
   Result<> all_to_all(SentPieces in, ReceivedPieces out) override {
     MUSTER_TRY_VOID(call([&](Communicator& group) { return group.all_to_all(in, out); }));
-    if (step_is_aborted())
-      for (const auto piece : out) std::ranges::fill(piece, std::byte{0});
+    for (const auto piece : out) zero_if_aborted(piece);
     return {};
   }
   bool shares_memory() const override { return false; }
@@ -139,7 +130,7 @@ class NamedGroups::SomeWorkers final : public Communicator {
                             .map_error([&](Error error) { return explained(members_, std::move(error)); });
       MUSTER_TRY_VOID(or_abort(done));
     }
-    if (step_is_aborted()) std::ranges::fill(out, std::byte{0});
+    zero_if_aborted(out);
     return {};
   }
 

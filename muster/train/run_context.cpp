@@ -59,12 +59,8 @@ Result<> explicit_call(std::string_view what, std::optional<std::uint32_t> stage
                        const Collectives::GroupCall& call) {
   Session& session = *Session::current();
   MUSTER_TRY_VOID(call_in_body([&] { return session.recovery().explicit_collective(what, stages, call); }));
-  if (step_is_aborted()) std::ranges::fill(out, std::byte{0});  // the rest of a void step computes with it
+  zero_if_aborted(out);
   return {};
-}
-
-std::span<std::byte> bytes_at(void* data, std::size_t size_bytes) {
-  return {static_cast<std::byte*>(data), size_bytes};
 }
 
 }  // namespace
@@ -105,8 +101,7 @@ class RecoveringGroup final : public Communicator {
   Result<> all_to_all(SentPieces in, ReceivedPieces out) override {
     const Collectives::GroupCall call = [&](Communicator& group) { return group.all_to_all(in, out); };
     MUSTER_TRY_VOID(explicit_call("all_to_all", stages_, {}, call));
-    if (step_is_aborted())
-      for (const auto piece : out) std::ranges::fill(piece, std::byte{0});
+    for (const auto piece : out) zero_if_aborted(piece);
     return {};
   }
   bool shares_memory() const override { return Session::current()->collectives().shares_memory(stages_); }

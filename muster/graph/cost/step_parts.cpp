@@ -9,16 +9,9 @@
 namespace muster::graph {
 namespace {
 
-bool makes_loss(const Graph& graph, std::span<const Node> nodes) {
-  return std::ranges::any_of(nodes, [&](const Node& node) {
-    return std::ranges::any_of(node.outputs,
-                               [&](ValueId id) { return std::ranges::count(graph.losses, id) > 0; });
-  });
-}
-
-// By step of a graph that was divided: whether it lies behind all losses, or uses what does; passes make
-// nodes of their own. Constants, which may be made at any time, are a part of what is made before them.
-std::vector<bool> behind_losses_of_whole(const CompiledPlan& plan) {
+// By step: whether it lies behind all losses, or uses what does, since passes make nodes of their own.
+// Constants, which may be made at any time, are a part of what is made before them.
+std::vector<bool> behind_losses(const CompiledPlan& plan) {
   std::vector<bool> is_behind(plan.graph.values.size(), false), is_constant(is_behind), made;
   for (const PlannedStep& step : plan.steps) {
     const std::span<const Node> nodes = plan.nodes_of(step);
@@ -34,17 +27,6 @@ std::vector<bool> behind_losses_of_whole(const CompiledPlan& plan) {
     for (const Node& node : nodes)
       for (const ValueId id : node.outputs) is_behind[id] = behind, is_constant[id] = constant;
   }
-  return made;
-}
-
-// By step: whether it lies behind all losses.
-std::vector<bool> behind_losses(const CompiledPlan& plan) {
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < plan.steps.size(); ++i)
-    if (makes_loss(plan.graph, plan.nodes_of(plan.steps[i]))) begin = i + 1;
-  if (begin == 0) return behind_losses_of_whole(plan);
-  std::vector<bool> made(plan.steps.size(), false);
-  std::fill(made.begin() + static_cast<std::ptrdiff_t>(begin), made.end(), true);
   return made;
 }
 

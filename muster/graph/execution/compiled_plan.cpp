@@ -36,9 +36,7 @@ Result<> divide_stage(StageGraph& part, const MeshPlace& place) {
 // This worker's stage of `whole` takes the place of it.
 Result<SeenAs> take_stage(CompiledPlan& plan, const Graph& whole, const std::optional<MeshPlace>& place,
                           const PlanOptions& options) {
-  Graph noted = whole;
-  note_losses(noted);
-  MUSTER_TRY(StageGraph part, partition(std::move(noted), options.stage_index, options.input_homes));
+  MUSTER_TRY(StageGraph part, partition(whole, options.stage_index, options.input_homes));
   if (place) MUSTER_TRY_VOID(divide_stage(part, *place));
   plan.graph = std::move(part.graph);
   plan.stage.index = options.stage_index;
@@ -69,10 +67,7 @@ Result<SeenAs> take_graph(CompiledPlan& plan, const Graph& whole, const PlanOpti
                             "place its cells, Cell.place(rank=0) to (rank={})",
                             whole.name, place->mesh->stages(), place->mesh->stages() - 1));
   plan.graph = whole;
-  if (place) {
-    note_losses(plan.graph);
-    MUSTER_TRY_VOID(divide_over_mesh(plan.graph, *place));
-  }
+  if (place) MUSTER_TRY_VOID(divide_over_mesh(plan.graph, *place));
   if (!placed) return SeenAs{};
   // A part that could not be is no error where nothing is divided.
   if (Result<Partition> divided = divided_as_placed(whole)) plan.stage.partition = *std::move(divided);
@@ -174,7 +169,9 @@ std::optional<TensorLayout> pieces_of(const Parameter& parameter) {
 Result<CompiledPlan> compile(const Graph& graph, const PlanOptions& options) {
   CompiledPlan plan;
   plan.threads = options.threads;
-  MUSTER_TRY(const SeenAs seen_as, take_graph(plan, graph, options));
+  Graph noted = graph;
+  note_losses(noted);
+  MUSTER_TRY(const SeenAs seen_as, take_graph(plan, noted, options));
   for (const auto& [id, parameter] : graph.parameters)
     plan.stage.homes.push_back({parameter, rank_of(parameter->home()), pieces_of(*parameter)});
   if (plan.graph.divided == nullptr) MUSTER_TRY_VOID(divide_updates(plan.graph));
