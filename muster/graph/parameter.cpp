@@ -174,13 +174,21 @@ Result<> Parameter::set_rows(const Tensor& ids, const Tensor& values) {
         fmt::format("the numbers of the rows of table '{}' are at least 0 and ascend, none twice", name_));
   served_rows_->ids = ids.clone();
   served_rows_->values = values.clone();
+  served_rows_->saved.clear();
   return {};
+}
+
+void Parameter::set_saved_rows(std::string where) {
+  MUSTER_CHECK(served_rows_, "only a table on servers has rows there");
+  served_rows_->ids = served_rows_->values = {};
+  served_rows_->saved = std::move(where);
 }
 
 Result<> Parameter::set(const Tensor& values) {
   const TensorType given{values.dtype(), values.shape()};
   if (served_rows_ && given == TensorType{type_.dtype, served_rows_->shape}) {
     served_rows_->values = values.clone();
+    served_rows_->saved.clear();
     return {};
   }
   if (share_ && given == type_) return set(piece_of(values, share_->layout, share_->rank));

@@ -107,6 +107,8 @@ class Parameter {
     Shape shape;  // rows 0: any 64-bit ids
     Tensor values;
     Tensor ids = {};
+    // Instead of both: where a checkpoint has them, which the servers read themselves.
+    std::string saved = {};
     bool takes_any_id() const { return shape[0] == 0; }
   };
   const std::optional<ServedRows>& served_rows() const { return served_rows_; }
@@ -118,6 +120,8 @@ class Parameter {
   // Rows with which a table on servers begins that takes any number: ids int64 (n,), values (n, width).
   // Errors name what is wrong with them.
   Result<> set_rows(const Tensor& ids, const Tensor& values);
+  // Rows, of whichever table on servers, that those read where this says.
+  void set_saved_rows(std::string where);
 
   // For plans: the elements in another order, made like the storage, to be read or also written. The address
   // holds until the parameter is asked for another order or is set.

@@ -26,7 +26,8 @@ Result<> HeldShare::open(bool was_fetched) {
       ServerDisk::Options{.path = options_.log_path,
                           .job_id = options_.job_id,
                           .share = options_.share,
-                          .log_limit_bytes = options_.log_limit_bytes},
+                          .log_limit_bytes = options_.log_limit_bytes,
+                          .files = options_.files},
       machine_, tables_,
       ServerDisk::Events{.kept = [this](std::uint64_t records) { do_all(machine_.log_kept(records)); },
                          .restored_kept = [this] { do_all(machine_.restored_kept()); },
@@ -64,6 +65,8 @@ Result<> HeldShare::hear(std::uint32_t worker, net::Frame frame, const SharedMes
       do_all(machine_.receive(point));
       return {};
     }
+    case FrameType::save:
+      return hear_save(worker, frame);
     case FrameType::pull:
     case FrameType::pull_ahead:
     case FrameType::push:
@@ -77,9 +80,11 @@ Result<> HeldShare::hear_table(const net::Frame& frame) {
   MUSTER_TRY(const TableMessage table, decode_table(frame));
   MUSTER_TRY(const bool is_new, tables_.declare(table.table, table.spec));
   if (!is_new) return {};
+  MUSTER_TRY_VOID(tables_.load_saved(table.table, options_.files));
   if (disk_ != nullptr)
     if (const auto written = disk_->write_table(frame.header, frame.payload); !written)
       fail_with(written.error());
+  if (disk_ != nullptr && !table.spec.saved.place.empty()) disk_->want_base();
   return check_memory();
 }
 
@@ -114,6 +119,35 @@ Result<> HeldShare::hear_batch(std::uint32_t worker, net::Frame frame, const Sha
                                .step = header.sequence,
                                .body = std::make_shared<HeldPush>(HeldPush{std::move(batch), header})}));
   return {};
+}
+
+Result<> HeldShare::hear_save(std::uint32_t worker, const net::Frame& frame) {
+  MUSTER_TRY(SaveOrder order, decode_save_order(frame));
+  for (const std::uint32_t table : order.tables)
+    if (tables_.table(table) == nullptr)
+      return fail(Code::invalid_argument,
+                  fmt::format("worker {} saves table {}, which is not here", worker, table));
+  if (!options_.files.create) return fail(Code::not_provided, "this parameter server saves no rows");
+  do_all(
+      machine_.receive(Pull{.worker = worker,
+                            .generation = frame.header.epoch,
+                            .step = frame.header.sequence,
+                            .serial = frame.header.flags,
+                            .body = std::make_shared<WantedRows>(WantedRows{.to_save = std::move(order)})}));
+  return {};
+}
+
+// An order of before is not waited for any more.
+void HeldShare::save(const Pull& pull, const SaveOrder& order) {
+  std::unique_ptr<RowsSave>& place = saves_[pull.worker];
+  place.reset();
+  const auto tell = [this, worker = pull.worker, generation = pull.generation, step = pull.step,
+                     serial = pull.serial](const SaveOutcome& outcome) {
+    events_.send(worker,
+                 make_frame(options_.job_id, FrameType::saved,
+                            {.flags = serial, .epoch = generation, .sequence = step}, encode(outcome)));
+  };
+  place = std::make_unique<RowsSave>(loop_, tables_, options_.files, options_.share, order, tell);
 }
 
 void HeldShare::send(std::uint32_t worker, FrameType type, std::uint64_t generation,
@@ -170,6 +204,10 @@ Result<> HeldShare::act(const Reset&) {
 
 Result<> HeldShare::act(const Answer& answer) {
   const auto& wanted = *static_cast<const WantedRows*>(answer.pull.body.get());
+  if (wanted.to_save) {
+    save(answer.pull, *wanted.to_save);
+    return {};
+  }
   if (answer.since) {
     MUSTER_TRY(auto frame, tables_.read_changed(wanted.batch, wanted.changed, answer.applied));
     send_rows(answer.pull, FrameType::rows_changed, *answer.since, std::move(frame));

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@
 #include "muster/net/net.h"
 #include "muster/server/kept_files.h"
 #include "muster/server/parameter_server.h"
+#include "muster/server/rows_save.h"
 #include "muster/server/server_disk.h"
 #include "muster/server/server_machine.h"
 #include "muster/server/shared_batches.h"
@@ -34,6 +36,7 @@ class HeldShare {
     std::uint64_t log_limit_bytes = 0;
     std::uint64_t memory_bytes = 0;
     bool refuses_large_tables = false;
+    RowFiles files = {};
   };
   struct Events {
     std::function<void(std::uint32_t worker, FramePtr frame)> send;
@@ -64,13 +67,16 @@ class HeldShare {
  private:
   struct WantedRows {
     Batch batch = {};
-    ChangedRows changed = {};   // since they were sent early
-    SharedMessage shared = {};  // where the first answer may be written
+    ChangedRows changed = {};               // since they were sent early
+    SharedMessage shared = {};              // where the first answer may be written
+    std::optional<SaveOrder> to_save = {};  // instead of all that
   };
 
   Result<> hear_table(const net::Frame& frame);
   Result<> check_memory();
   Result<> hear_batch(std::uint32_t worker, net::Frame frame, const SharedMessage& shared);
+  Result<> hear_save(std::uint32_t worker, const net::Frame& frame);
+  void save(const Pull& pull, const SaveOrder& order);
   void send(std::uint32_t worker, FrameType type, std::uint64_t generation,
             std::span<const std::byte> payload);
 
@@ -92,8 +98,9 @@ class HeldShare {
   ServerMachine machine_;
   TableSet tables_;
   std::unique_ptr<ServerDisk> disk_;
-  std::vector<std::weak_ptr<WantedRows>> sent_early_;  // those that the machine still has
-  std::unique_ptr<StartProgress> start_;               // while it applies what the log has
+  std::vector<std::weak_ptr<WantedRows>> sent_early_;         // those that the machine still has
+  std::map<std::uint32_t, std::unique_ptr<RowsSave>> saves_;  // by worker
+  std::unique_ptr<StartProgress> start_;                      // while it applies what the log has
   std::uint64_t appended_ = 0;
   bool is_open_ = false;
   std::optional<Error> failure_;

@@ -17,6 +17,16 @@ class OutgoingBatch {
   // Of a pull, how many bytes its answer has.
   explicit OutgoingBatch(std::vector<std::byte> frame, std::size_t answer_bytes = 0)
       : raw_(std::move(frame)), answer_bytes_(answer_bytes) {}
+  // Travels as a pull does, and asks for something else.
+  static OutgoingBatch of(const SaveOrder& order) {
+    std::vector<std::byte> frame(net::frame_header_size_bytes);
+    const auto payload = encode(order);
+    frame.insert(frame.end(), payload.begin(), payload.end());
+    OutgoingBatch made(std::move(frame));
+    made.saves_ = true;
+    return made;
+  }
+  bool saves() const { return saves_; }
 
   std::span<const std::byte> payload() const {
     return std::span(frame_ != nullptr ? *frame_ : raw_).subspan(net::frame_header_size_bytes);
@@ -36,6 +46,7 @@ class OutgoingBatch {
   mutable FramePtr frame_;
   mutable net::FrameHeader header_;
   std::size_t answer_bytes_;
+  bool saves_ = false;
 };
 
 }  // namespace muster::server

@@ -3,152 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <map>
-#include <mutex>
 #include <optional>
-#include <set>
-#include <thread>
 #include <utility>
 
 #include "muster/base/state_clock.h"
 #include "muster/server/batch_checks.h"
-#include "muster/server/link_memory.h"
-#include "muster/server/outgoing_batch.h"
+#include "muster/server/parameter_client_implementation.h"
 #include "muster/server/row_lists.h"
-#include "muster/server/rows_at_hand.h"
-#include "muster/server/sorted_ids.h"
 #include "muster/server/table_set.h"
-#include "muster/server/wire.h"
-#include "muster/server/worker_machine.h"
 
 namespace muster::server {
 namespace {
 
 constexpr Duration patience_for_origin = std::chrono::seconds(5);
-constexpr Duration reconnect_pause = std::chrono::milliseconds(20);
+// So many times as long as for an answer a worker waits until rows are on disks.
+constexpr int patience_for_disks = 10;
 
 }  // namespace
-
-class ParameterClient::Implementation {
- public:
-  explicit Implementation(Options options)
-      : options_(std::move(options)),
-        servers_(static_cast<std::uint32_t>(options_.servers.size())),
-        holders_{.servers = servers_, .copies = options_.copies},
-        machine_({.worker = options_.worker,
-                  .server_num = servers_,
-                  .copies = options_.copies,
-                  .nothing = std::make_shared<OutgoingBatch>(BatchWriter(options_.worker, 0).take())}),
-        links_(holders_.count()),
-        at_hand_(servers_, options_.staleness) {}
-  ~Implementation() { end_background(); }
-
-  Result<std::uint32_t> add_table(const TableSpec& spec, std::size_t cached_rows);
-  Result<> begin(std::uint64_t generation, std::uint64_t step, std::optional<std::uint64_t> origin);
-  std::uint64_t origin() const { return machine_.origin(); }
-  Result<> pull(std::uint64_t step, std::span<const Lookup> lookups);
-  Result<ListedRows> list_rows(std::uint64_t step, std::uint32_t table, bool with_states);
-  Result<> pull_ahead(std::uint64_t step, std::uint32_t table, std::span<const std::uint64_t> ids);
-  Result<> push(std::span<const Gradient> gradients);
-  Result<> flush();
-  void set_common_point(std::uint64_t step) {
-    const Turn turn(*this);
-    send(machine_.set_common_point(step));
-  }
-  void set_address(std::uint32_t server, const net::Address& address);
-  std::uint64_t kept() {
-    const Turn turn(*this);
-    return machine_.kept();
-  }
-  std::uint64_t applied() const { return applied_; }
-  Counts counts() const {
-    Counts counts = at_hand_.counts();
-    for (const Link& link : links_) counts.shared_batches += link.memory.batches();
-    return counts;
-  }
-
- private:
-  // While a call is made no thread but its own has the loop and what belongs to it.
-  class Turn {
-   public:
-    explicit Turn(Implementation& of) : of_(of) {
-      ++of_.callers_;
-      if (of_.background_.joinable()) of_.loop_.post([&loop = of_.loop_] { loop.stop(); });
-      lock_ = std::unique_lock(of_.mutex_);
-    }
-    ~Turn() {
-      --of_.callers_;
-      lock_.unlock();
-      of_.turned_.notify_one();
-    }
-    Turn(const Turn&) = delete;
-
-   private:
-    Implementation& of_;
-    std::unique_lock<std::mutex> lock_;
-  };
-
-  struct Link {
-    std::unique_ptr<net::Connection> connection = {};
-    bool is_open = false;
-    bool is_closed = true;  // to be made anew
-    TimePoint next_attempt = {};
-    std::string trouble = {};
-    LinkMemory memory = {};
-  };
-
-  Result<> check_ids(std::uint32_t table, std::span<const std::uint64_t> ids) const;
-  // Of the pull of rows of a table ahead of their step.
-  static std::uint32_t number_of(std::uint32_t table) { return table + 1; }
-  SortedIds sorted(std::uint32_t table, std::span<const std::uint64_t> ids) const {
-    return SortedIds(ids, Owners(specs_[table], servers_), servers_);
-  }
-  std::vector<Body> bodies_of(std::span<const SoughtRows> sought) const;
-  Result<> take(std::uint64_t step, std::span<SoughtRows> sought, const std::vector<Rows>& rows);
-  Result<> harvest();
-
-  void serve_in_background();
-  void end_background();
-
-  void connect_closed();
-  void opened(std::uint32_t holder);
-  void received(std::uint32_t holder, net::Frame frame);
-  Result<ToWorker> decode(std::uint32_t holder, net::Frame frame);
-  void send_batch(std::uint32_t holder, const net::FrameHeader& header, const OutgoingBatch& batch);
-  void send(const ToServerMessages& messages);
-  void send(std::uint32_t holder, const ToServer& message);
-  void send_table(std::uint32_t holder, std::uint32_t table);
-  void send_frame(std::uint32_t holder, FrameType type, const net::FrameHeader& header,
-                  std::span<const std::byte> payload);
-  // Serves connections until done(), the deadline or a failure; `what` is for the error.
-  template <class Done>
-  Result<> wait(const Done& done, std::string_view what);
-  template <class Done>
-  Result<> serve_until(const Done& done, std::string_view what);
-  std::string missing_servers() const;
-  void tell_awaited(bool is_waiting);
-
-  Options options_;
-  std::uint32_t servers_;
-  Holders holders_;
-  WorkerMachine machine_;
-  std::vector<TableSpec> specs_;
-  net::Loop loop_;
-  std::vector<Link> links_;  // by holder; destroyed before the loop
-  std::optional<Error> corrupt_;
-  std::uint64_t applied_ = 0;  // of the last pull
-  RowsAtHand at_hand_;
-  std::pair<std::uint32_t, std::uint32_t> told_ = {};  // the first server that is awaited, and how many are
-
-  // Rows that were asked for ahead come while no call waits.
-  std::mutex mutex_;
-  std::atomic<int> callers_ = 0;
-  std::condition_variable turned_;
-  bool ends_ = false;
-  std::thread background_;
-};
 
 // ---- Calls
 
@@ -287,6 +158,30 @@ Result<ParameterClient::ListedRows> ParameterClient::Implementation::list_rows(s
   return lists.take();
 }
 
+// ---- For a checkpoint
+
+Result<std::uint64_t> ParameterClient::Implementation::save_rows(std::uint64_t step,
+                                                                 std::span<const std::uint32_t> tables,
+                                                                 const std::string& order) {
+  for (const std::uint32_t table : tables) MUSTER_TRY_VOID(check_ids(table, {}));
+  const Turn turn(*this);
+  const auto body = std::make_shared<OutgoingBatch>(OutgoingBatch::of(
+      {.worker = options_.worker, .tables = {tables.begin(), tables.end()}, .text = order}));
+  send(machine_.pull(step, std::vector<Body>(servers_, body)));
+  std::optional<std::vector<Rows>> answers;
+  MUSTER_TRY_VOID(wait([&] { return (answers = machine_.take_rows(step)).has_value(); },
+                       "for rows to be saved", options_.timeout * patience_for_disks));
+  std::uint64_t rows = 0;
+  for (std::uint32_t server = 0; server < servers_; ++server) {
+    const auto& outcome = *static_cast<const SaveOutcome*>((*answers)[server].body.get());
+    if (!outcome.trouble.empty())
+      return fail(Code::io,
+                  fmt::format("parameter server {} could not save its rows: {}", server, outcome.trouble));
+    rows += outcome.rows;
+  }
+  return rows;
+}
+
 // ---- Ahead of a step
 
 Result<> ParameterClient::Implementation::pull_ahead(std::uint64_t step, std::uint32_t table,
@@ -381,165 +276,20 @@ void ParameterClient::Implementation::set_address(std::uint32_t server, const ne
     if (holders_.server(holder) == server) links_[holder].next_attempt = {};
 }
 
-// ---- Connections
-
-void ParameterClient::Implementation::connect_closed() {
-  const TimePoint now = options_.clock.now();
-  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder) {
-    Link& link = links_[holder];
-    if (!link.is_closed || now < link.next_attempt) continue;
-    const std::uint32_t server = holders_.server(holder);
-    link.connection.reset();
-    link.is_closed = false;
-    link.next_attempt = now + reconnect_pause;
-    link.connection = net::Connection::connect(
-        loop_, options_.servers[server],
-        {.payload_size_bytes = batch_limit_bytes, .unsent_size_bytes = unsent_batches_limit_bytes},
-        {.opened = [this, holder] { opened(holder); },
-         .received = [this, holder](net::Frame frame) { received(holder, std::move(frame)); },
-         .closed =
-             [this, holder](const Error& error) {
-               links_[holder].is_open = false;
-               links_[holder].is_closed = true;
-               links_[holder].trouble = error.message;
-               links_[holder].memory.close();
-               loop_.stop();
-             }},
-        options_.security ? options_.security(server) : net::ConnectionSecurity{});
-  }
-}
-
-void ParameterClient::Implementation::opened(std::uint32_t holder) {
-  links_[holder].is_open = true;
-  links_[holder].trouble.clear();
-  if (machine_.generation() == 0) return;
-  send(machine_.retry(holder));
-}
-
-void ParameterClient::Implementation::received(std::uint32_t holder, net::Frame frame) {
-  const auto heard = links_[holder].memory.hear(frame, options_.shared_from_bytes);
-  if (!heard && !corrupt_) corrupt_ = heard.error();
-  if (!heard || *heard) return;
-  loop_.stop();  // a thread that waits looks whether that was it
-  auto message = decode(holder, std::move(frame));
-  if (!message) {
-    if (!corrupt_) corrupt_ = message.error();
-    return;
-  }
-  send(machine_.receive(holder, *message));
-}
-
-Result<ToWorker> ParameterClient::Implementation::decode(std::uint32_t holder, net::Frame frame) {
-  switch (static_cast<FrameType>(frame.header.type & ~shared_bit)) {
-    case FrameType::taken: {
-      MUSTER_TRY(Taken taken, decode_taken(frame));
-      return taken;
-    }
-    case FrameType::refusal: {
-      MUSTER_TRY(Refusal refusal, decode_refusal(frame));
-      return refusal;
-    }
-    case FrameType::rows:
-    case FrameType::rows_early:
-    case FrameType::rows_changed: {
-      MUSTER_TRY(Rows rows, links_[holder].memory.rows_of(std::move(frame)));
-      return rows;
-    }
-    default:
-      return fail(Code::corrupt,
-                  fmt::format("a parameter server has sent a frame of type {:#06x}", frame.header.type));
-  }
-}
-
-void ParameterClient::Implementation::send(const ToServerMessages& messages) {
-  for (const ToServerMessage& message : messages) send(message.holder, message.message);
-}
-
-// What is sent while there is no connection is lost: once there is one, hello brings everything that is
-// missing.
-void ParameterClient::Implementation::send(std::uint32_t holder, const ToServer& message) {
-  if (!links_[holder].is_open) return;
-  if (const auto* hello = std::get_if<Hello>(&message)) {
-    send_frame(holder, FrameType::hello, {.flags = holders_.share(holder), .epoch = hello->generation},
-               encode(*hello));
-    for (std::uint32_t table = 0; table < specs_.size(); ++table) send_table(holder, table);
-    return;
-  }
-  if (const auto* point = std::get_if<CommonPoint>(&message))
-    return send_frame(holder, FrameType::common_point, {.epoch = point->generation}, encode(*point));
-  net::FrameHeader header{.job_id = options_.job_id};
-  Body body;
-  if (const auto* pull = std::get_if<Pull>(&message)) {
-    header.type = static_cast<std::uint16_t>(pull->is_ahead ? FrameType::pull_ahead : FrameType::pull);
-    header.flags = pull->serial;
-    header.epoch = pull->generation;
-    header.sequence = pull->step;
-    body = pull->body;
-  } else {
-    const auto& push = std::get<Push>(message);
-    header.type = static_cast<std::uint16_t>(FrameType::push);
-    header.epoch = push.generation;
-    header.sequence = push.step;
-    body = push.body;
-  }
-  send_batch(holder, header, *static_cast<const OutgoingBatch*>(body.get()));
-}
-
-void ParameterClient::Implementation::send_batch(std::uint32_t holder, const net::FrameHeader& header,
-                                                 const OutgoingBatch& batch) {
-  const auto shared_message = links_[holder].memory.put(
-      {.batch = batch.payload(), .answer_bytes = batch.answer_bytes(), .serial = header.flags},
-      [&](FrameType type, std::span<const std::byte> payload) { send_frame(holder, type, {}, payload); });
-  if (!shared_message) return links_[holder].connection->send(batch.with(header));
-  send_frame(holder, shared(static_cast<FrameType>(header.type)), header, encode(*shared_message));
-}
-
-void ParameterClient::Implementation::send_table(std::uint32_t holder, std::uint32_t table) {
-  send_frame(holder, FrameType::table, {.epoch = machine_.generation()},
-             encode(TableMessage{.worker = options_.worker, .table = table, .spec = specs_[table]}));
-}
-
-void ParameterClient::Implementation::send_frame(std::uint32_t holder, FrameType type,
-                                                 const net::FrameHeader& header,
-                                                 std::span<const std::byte> payload) {
-  links_[holder].connection->send(make_frame(options_.job_id, type, header, payload));
-}
-
-std::string ParameterClient::Implementation::missing_servers() const {
-  std::map<std::uint32_t, std::string> troubles;  // by server
-  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder)
-    if (machine_.awaits(holder)) {
-      std::string& trouble = troubles[holders_.server(holder)];
-      if (trouble.empty()) trouble = links_[holder].trouble;
-    }
-  std::string text;
-  for (const auto& [server, trouble] : troubles)
-    text += fmt::format("{}{} at {}{}", text.empty() ? "" : ", ", server,
-                        net::to_string(options_.servers[server]),
-                        trouble.empty() ? "" : fmt::format(" ({})", trouble));
-  return text;
-}
-
-void ParameterClient::Implementation::tell_awaited(bool is_waiting) {
-  std::set<std::uint32_t> servers;
-  for (std::uint32_t holder = 0; is_waiting && holder < holders_.count(); ++holder)
-    if (machine_.lacks_answer(holder)) servers.insert(holders_.server(holder));
-  const std::pair awaited(servers.empty() ? 0 : *servers.begin(), static_cast<std::uint32_t>(servers.size()));
-  if (options_.awaits && std::exchange(told_, awaited) != awaited)
-    options_.awaits(awaited.first, awaited.second);
-}
+// ---- Waiting
 
 template <class Done>
-Result<> ParameterClient::Implementation::wait(const Done& done, std::string_view what) {
+Result<> ParameterClient::Implementation::wait(const Done& done, std::string_view what, Duration patience) {
   const WaitingScope waiting;
-  Result<> waited = serve_until(done, what);
+  Result<> waited = serve_until(done, what, patience);
   tell_awaited(false);
   return waited;
 }
 
 template <class Done>
-Result<> ParameterClient::Implementation::serve_until(const Done& done, std::string_view what) {
-  const TimePoint deadline = options_.clock.now() + options_.timeout;
+Result<> ParameterClient::Implementation::serve_until(const Done& done, std::string_view what,
+                                                      Duration patience) {
+  const TimePoint deadline = options_.clock.now() + patience;
   for (;;) {
     // First: a refusal may have come together with what is waited for.
     if (machine_.failure()) return fail(*machine_.failure());
@@ -550,7 +300,7 @@ Result<> ParameterClient::Implementation::serve_until(const Done& done, std::str
     if (now >= deadline)
       return fail(Code::timeout,
                   fmt::format("worker {} has waited {:.1f} s {} in step {}; missing: server {}",
-                              options_.worker, std::chrono::duration<double>(options_.timeout).count(), what,
+                              options_.worker, std::chrono::duration<double>(patience).count(), what,
                               machine_.next(), missing_servers()));
     tell_awaited(true);
     connect_closed();
@@ -578,6 +328,10 @@ Result<> ParameterClient::pull(std::uint64_t step, std::span<const Lookup> looku
 Result<ParameterClient::ListedRows> ParameterClient::list_rows(std::uint64_t step, std::uint32_t table,
                                                                bool with_states) {
   return implementation_->list_rows(step, table, with_states);
+}
+Result<std::uint64_t> ParameterClient::save_rows(std::uint64_t step, std::span<const std::uint32_t> tables,
+                                                 const std::string& order) {
+  return implementation_->save_rows(step, tables, order);
 }
 Result<> ParameterClient::pull_ahead(std::uint64_t step, std::uint32_t table,
                                      std::span<const std::uint64_t> ids) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "muster/net/net.h"
@@ -68,6 +69,12 @@ class ParameterClient {
     std::vector<float> values = {};
   };
   Result<ListedRows> list_rows(std::uint64_t step, std::uint32_t table, bool with_states = false);
+
+  // Every server writes the rows of these tables down as the step shall see them, in files that
+  // RowFiles::create makes of `order`, and goes on serving meanwhile. Returns how many rows they are, once
+  // all of them are on the disk; the error of a server's disk names the server.
+  Result<std::uint64_t> save_rows(std::uint64_t step, std::span<const std::uint32_t> tables,
+                                  const std::string& order);
 
   // Asks for rows that this step, a later one, will look up, and returns at once: what servers have of them
   // comes while the worker computes, and with the step what has changed since. For each table the last one

@@ -165,7 +165,8 @@ std::unique_ptr<HeldShare> ParameterServer::Implementation::make_share(std::uint
       .log_path = is_copy ? fmt::format("{}_copy_{}", options_.log_path, share) : options_.log_path,
       .log_limit_bytes = options_.log_limit_bytes,
       .memory_bytes = options_.memory_bytes / options_.copies,
-      .refuses_large_tables = options_.refuses_large_tables};
+      .refuses_large_tables = options_.refuses_large_tables,
+      .files = options_.files};
   return std::make_unique<HeldShare>(
       loop_, std::move(options),
       HeldShare::Events{

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "muster/net/net.h"
+#include "muster/server/saved_rows.h"
 #include "muster/server/server_machine.h"
 #include "muster/server/sharding.h"
 
@@ -42,6 +43,7 @@ class ParameterServer {
     // updated, are told of before their first update, or refused.
     std::uint64_t memory_bytes = 0;
     bool refuses_large_tables = false;
+    RowFiles files = {};  // of checkpoints; none: rows are neither saved nor loaded
     net::ListenerSecurity security = {};
     // Batches of workers on this host lie in memory that they share with it; not where connections are
     // encrypted.

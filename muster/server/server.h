@@ -7,6 +7,7 @@
 #include "muster/server/parameter_client.h"  // IWYU pragma: export
 #include "muster/server/parameter_server.h"  // IWYU pragma: export
 #include "muster/server/row_rule.h"          // IWYU pragma: export
+#include "muster/server/saved_rows.h"        // IWYU pragma: export
 #include "muster/server/sharding.h"          // IWYU pragma: export
 #include "muster/server/table.h"             // IWYU pragma: export
 #include "muster/server/table_spec.h"        // IWYU pragma: export

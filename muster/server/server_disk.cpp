@@ -177,8 +177,10 @@ Result<> ServerDisk::read_record(net::Frame frame, const PushLog::Place& place, 
   switch (static_cast<FrameType>(frame.header.type)) {
     case FrameType::table: {
       MUSTER_TRY(const TableMessage table, decode_table(frame));
-      MUSTER_TRY([[maybe_unused]] const bool is_new, tables_.declare(table.table, table.spec));
-      return {};
+      MUSTER_TRY(const bool is_new, tables_.declare(table.table, table.spec));
+      if (!is_new) return {};
+      wants_base_ = wants_base_ || !table.spec.saved.place.empty();
+      return tables_.load_saved(table.table, options_.files);
     }
     case FrameType::generation: {
       MUSTER_TRY(const Hello begun, decode_hello(frame));
@@ -271,14 +273,18 @@ Result<> ServerDisk::reset_rows() {
   StartProgress progress(fmt::format("to go back, of '{}' this parameter server has read", options_.path),
                          size_bytes);
   const auto read = read_rows(base_path(), tables_, progress);
-  return !read && read.error().code == Code::not_found ? Result<>{} : read;
+  if (read || read.error().code != Code::not_found) return read;
+  for (std::uint32_t table = 0; table < tables_.size(); ++table)
+    if (tables_.table(table) != nullptr) MUSTER_TRY_VOID(tables_.load_saved(table, options_.files));
+  return {};
 }
 
 void ServerDisk::look() {
   if (is_moving_) return;
   if (copy_ == nullptr) {
     const std::uint64_t limit = std::max(options_.log_limit_bytes, tables_.size_bytes() / rows_per_log);
-    if (machine_.common_point() > machine_.base() && log_->size_bytes() >= limit) begin_copy();
+    if (machine_.common_point() > machine_.base() && (wants_base_ || log_->size_bytes() >= limit))
+      begin_copy();
     return;
   }
   const Position& position = copy_->header().next;
@@ -305,6 +311,7 @@ void ServerDisk::begin_copy() {
 
 void ServerDisk::make_base() {
   const std::uint64_t segment = copy_->header().segment;
+  wants_base_ = false;
   machine_.base_moved(copy_->header().next);
   copy_.reset();
   is_moving_ = true;

@@ -34,6 +34,7 @@ class ServerDisk {
     std::uint64_t job_id = 0;
     Share share = {};
     std::uint64_t log_limit_bytes = 0;
+    RowFiles files = {};
   };
   struct Events {
     std::function<void(std::uint64_t records)> kept;
@@ -60,6 +61,8 @@ class ServerDisk {
   // So many records were written.
   void want_kept(std::uint64_t records) { sync_->want(records); }
   Result<> load(const HeldPush& push) const;
+  // The rows began with those of a checkpoint, which may not stay: a base is to have them soon.
+  void want_base() { wants_base_ = true; }
   // Puts the rows back to the base.
   Result<> reset_rows();
   // All actions so far are carried out: perhaps it is time to write the rows down, or to let what is written
@@ -93,6 +96,7 @@ class ServerDisk {
   std::unique_ptr<RowsCopy> copy_;  // ends before disk_
   bool is_copied_ = false;          // all of it is on the disk
   bool is_moving_ = false;          // the base
+  bool wants_base_ = false;
   bool is_restored_kept_ = true;
   std::uint64_t kept_ = 0;  // records, of which nothing was told before that
 };

@@ -232,6 +232,39 @@ std::uint64_t TableSet::size_bytes() const {
   return size;
 }
 
+Result<> TableSet::load_saved(std::uint32_t index, const RowFiles& files) {
+  Table& table = *this->table(index);
+  const TableSpec& spec = table.spec();
+  if (spec.saved.place.empty()) return {};
+  if (!files.read)
+    return fail(Code::not_provided, fmt::format("table '{}' begins with the rows of a checkpoint, which this "
+                                                "server cannot read",
+                                                spec.name));
+  const Owners owners(spec, share_.servers);
+  const std::size_t width = spec.saved.has_states ? whole_width(spec) : spec.width;
+  std::vector<std::uint64_t> own_ids;
+  std::vector<float> own_rows;
+  return files.read(spec, share_,
+                    [&](std::span<const std::uint64_t> ids, std::span<const float> rows) -> Result<> {
+                      own_ids.clear();
+                      own_rows.clear();
+                      for (std::size_t i = 0; i < ids.size(); ++i) {
+                        if (spec.rows > 0 && ids[i] >= spec.rows)
+                          return fail(Code::corrupt,
+                                      fmt::format("the checkpoint of table '{}' has row {}, and the table {}",
+                                                  spec.name, ids[i], spec.rows));
+                        if (owners.of(ids[i]) != share_.server) continue;
+                        const auto row = rows.subspan(i * width, width);
+                        own_ids.push_back(ids[i]);
+                        own_rows.insert(own_rows.end(), row.begin(), row.end());
+                      }
+                      return table.assign({.ids = own_ids,
+                                           .values = own_rows,
+                                           .has_states = spec.saved.has_states,
+                                           .steps = spec.saved.steps + 1});
+                    });
+}
+
 Result<> TableSet::reset() {
   for (auto& each : tables_) {
     if (!each) continue;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/server/saved_rows.h"
 #include "muster/server/table.h"
 #include "muster/server/wire.h"
 
@@ -29,6 +30,8 @@ class TableSet {
 
   // Whether the table is new. An error where another worker has said something else about it.
   Result<bool> declare(std::uint32_t table, const TableSpec& spec);
+  // A table that has no rows yet gets those of the checkpoint with which it begins, if there is one.
+  Result<> load_saved(std::uint32_t table, const RowFiles& files);
   // Whether a batch asks for rows that are here, and no more; a push's ids ascend.
   Result<> check_pull(const Batch& batch) const;
   Result<> check_push(const Batch& batch) const;

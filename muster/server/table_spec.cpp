@@ -57,6 +57,8 @@ Result<RuleKind> rule_of_optimizer(std::string_view class_name) {
 Result<> check(const TableSpec& spec, std::uint32_t servers) {
   if (spec.name.empty() || spec.name.size() > table_name_max)
     return bad_table(spec, fmt::format("a name has 1 to {} bytes", table_name_max));
+  if (spec.saved.place.size() > place_name_max)
+    return bad_table(spec, fmt::format("the name of a checkpoint has {} bytes at most", place_name_max));
   if (servers == 0) return bad_table(spec, "there is no parameter server: MS_SERVER_NUM is 0");
   if (spec.width == 0 || spec.width > width_max)
     return bad_table(spec, fmt::format("a row has 1 to {} numbers, not {}", width_max, spec.width));

@@ -57,6 +57,14 @@ struct Eviction {
   friend bool operator==(const Eviction&, const Eviction&) = default;
 };
 
+// A checkpoint with whose rows a table begins: those that are not in it begin as ever.
+struct SavedSource {
+  std::string place = {};   // as RowFiles::read understands it; empty: none
+  bool has_states = false;  // what the optimizer keeps is taken as well
+  std::uint64_t steps = 0;  // of the job, behind it
+  friend bool operator==(const SavedSource&, const SavedSource&) = default;
+};
+
 // Where the rows of a table are.
 enum class Sharding : std::uint8_t {
   ranges,  // each server has a range: rows // servers, and one more on the first ones
@@ -76,11 +84,13 @@ struct TableSpec {
   FirstValue first_value = {};
   RuleSettings rule = {};
   Eviction eviction = {};
+  SavedSource saved = {};
   friend bool operator==(const TableSpec&, const TableSpec&) = default;
 };
 
 inline constexpr std::uint32_t width_max = 1 << 20;
 inline constexpr std::size_t table_name_max = 256;
+inline constexpr std::size_t place_name_max = 8192;
 inline constexpr std::uint64_t rows_per_server_max = 0xFFFFFFFE;  // they are numbered by 32 bits
 
 // An error that names the table and what is wrong with it.

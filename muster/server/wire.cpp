@@ -14,6 +14,7 @@ static_assert(std::endian::native == std::endian::little, "batches are read wher
 constexpr std::size_t batch_header_bytes = BatchWriter::header_bytes;
 constexpr std::size_t part_header_bytes = 24;
 constexpr std::size_t reason_limit_bytes = 4096;
+constexpr std::size_t order_limit_bytes = std::size_t{4} << 20;
 constexpr std::size_t suffix_limit_bytes = 32;
 
 std::size_t rounded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -227,6 +228,9 @@ std::vector<std::byte> encode(const TableMessage& table) {
   write_rule(out, spec.rule);
   out.number(spec.eviction.age_max);
   out.number(spec.eviction.rows_max);
+  out.text(spec.saved.place);
+  out.number(static_cast<std::uint8_t>(spec.saved.has_states));
+  out.number(spec.saved.steps);
   return out.take();
 }
 
@@ -250,11 +254,48 @@ Result<TableMessage> decode_table(const net::Frame& frame) {
   spec.rule = read_rule(in, is_known);
   spec.eviction.age_max = in.number<std::uint64_t>();
   spec.eviction.rows_max = in.number<std::uint64_t>();
+  spec.saved.place = in.text(place_name_max);
+  spec.saved.has_states = in.number<std::uint8_t>() != 0;
+  spec.saved.steps = in.number<std::uint64_t>();
   MUSTER_TRY_VOID(in.finish("a table of a parameter server"));
   if (!is_known || table.table >= tables_max)
     return fail(Code::corrupt, fmt::format("table '{}' of a parameter server has a setting that there is not",
                                            printable(spec.name)));
   return table;
+}
+
+std::vector<std::byte> encode(const SaveOrder& order) {
+  net::ByteWriter out;
+  out.number(order.worker);
+  out.number(static_cast<std::uint32_t>(order.tables.size()));
+  for (const std::uint32_t table : order.tables) out.number(table);
+  out.text(order.text);
+  return out.take();
+}
+
+Result<SaveOrder> decode_save_order(const net::Frame& frame) {
+  net::ByteReader in(frame.payload);
+  SaveOrder order{.worker = in.number<std::uint32_t>()};
+  order.tables.resize(in.count(tables_max, sizeof(std::uint32_t)));
+  for (std::uint32_t& table : order.tables) table = in.number<std::uint32_t>();
+  order.text = in.text(order_limit_bytes);
+  MUSTER_TRY_VOID(in.finish("an order to save rows"));
+  return order;
+}
+
+std::vector<std::byte> encode(const SaveOutcome& outcome) {
+  net::ByteWriter out;
+  out.number(outcome.rows);
+  out.text(outcome.trouble.substr(0, reason_limit_bytes));
+  return out.take();
+}
+
+Result<SaveOutcome> decode_save_outcome(const net::Frame& frame) {
+  net::ByteReader in(frame.payload);
+  SaveOutcome outcome{.rows = in.number<std::uint64_t>()};
+  outcome.trouble = in.text(reason_limit_bytes);
+  MUSTER_TRY_VOID(in.finish("a parameter server's word on saved rows"));
+  return outcome;
 }
 
 std::vector<std::byte> encode(const Taken& taken) {

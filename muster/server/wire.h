@@ -36,6 +36,8 @@ enum class FrameType : std::uint16_t {
   memory_offer = 0x0312,  // between processes of one host, as what follows
   memory = 0x0313,
   memory_taken = 0x0314,
+  save = 0x0315,
+  saved = 0x0316,
 };
 // In the type of a pull, a push or rows: the payload says where in shared memory the batch lies.
 inline constexpr std::uint16_t shared_bit = 0x0080;
@@ -56,7 +58,7 @@ inline constexpr std::uint32_t states_bit = std::uint32_t{1} << 29;
 // In a header's flags, of a log: the record was carried over from the segment before. And in the upper bytes,
 // of all that a server keeps, the version of its form.
 inline constexpr std::uint32_t carried_flag = 1;
-inline constexpr std::uint32_t kept_version = 3;
+inline constexpr std::uint32_t kept_version = 4;
 constexpr std::uint32_t with_kept_version(std::uint32_t flags) { return flags | kept_version << 8; }
 // An error that names the file where a frame of it is of another version.
 Result<> check_kept_version(const net::FrameHeader& header, const std::string& path);
@@ -135,6 +137,17 @@ struct TableMessage {
   TableSpec spec = {};
 };
 
+// As a pull of a step, whose answer is an outcome: write the rows of these tables down.
+struct SaveOrder {
+  std::uint32_t worker = 0;
+  std::vector<std::uint32_t> tables = {};
+  std::string text = {};  // for RowFiles::create
+};
+struct SaveOutcome {
+  std::uint64_t rows = 0;
+  std::string trouble = {};  // empty: all of it is on the disk
+};
+
 // As it travels. `header` says what there is beside type and job.
 FramePtr make_frame(std::uint64_t job_id, FrameType type, net::FrameHeader header,
                     std::span<const std::byte> payload = {});
@@ -142,6 +155,8 @@ FramePtr make_frame(std::uint64_t job_id, FrameType type, net::FrameHeader heade
 std::vector<std::byte> encode(const Hello& hello);
 std::vector<std::byte> encode(const CommonPoint& point);
 std::vector<std::byte> encode(const TableMessage& table);
+std::vector<std::byte> encode(const SaveOrder& order);
+std::vector<std::byte> encode(const SaveOutcome& outcome);
 std::vector<std::byte> encode(const Taken& taken);
 std::vector<std::byte> encode(const Refusal& refusal);
 std::vector<std::byte> encode(const std::vector<KeptFileName>& files);
@@ -149,6 +164,8 @@ std::vector<std::byte> encode(const KeptFilePart& part);
 Result<Hello> decode_hello(const net::Frame& frame);
 Result<CommonPoint> decode_common_point(const net::Frame& frame);
 Result<TableMessage> decode_table(const net::Frame& frame);
+Result<SaveOrder> decode_save_order(const net::Frame& frame);
+Result<SaveOutcome> decode_save_outcome(const net::Frame& frame);
 Result<Taken> decode_taken(const net::Frame& frame);
 Result<Refusal> decode_refusal(const net::Frame& frame);
 Result<std::vector<KeptFileName>> decode_kept_files(const net::Frame& frame);

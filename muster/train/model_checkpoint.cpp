@@ -13,6 +13,7 @@
 #include "muster/train/parameter_servers.h"
 #include "muster/train/parameters.h"
 #include "muster/train/resume.h"
+#include "muster/train/row_files.h"
 #include "muster/train/run_context.h"
 
 namespace muster::train {
@@ -51,7 +52,8 @@ std::vector<checkpoint::Entry> entries_from_elsewhere(std::span<const checkpoint
   std::set<std::string> names;
   for (const graph::ParameterPtr& parameter : parameters)
     if (is_elsewhere(parameter))
-      names.insert({parameter->name(), parameter->name() + std::string(ids_suffix)});
+      for (const std::string_view suffix : {std::string_view(), ids_suffix, rows_suffix})
+        names.insert(parameter->name() + std::string(suffix));
   std::vector<checkpoint::Entry> found;
   for (const checkpoint::Entry& entry : entries)
     if (names.contains(entry.name)) found.push_back(entry);
@@ -60,6 +62,7 @@ std::vector<checkpoint::Entry> entries_from_elsewhere(std::span<const checkpoint
 
 // A worker's own point has nothing of them, or a piece.
 checkpoint::Point with_entries(checkpoint::Point point, std::span<const checkpoint::Entry> entries) {
+  std::erase_if(point.tensors, is_saved_table);  // with which the training began
   for (const checkpoint::Entry& entry : entries) {
     const auto found = std::ranges::find(point.tensors, entry.name, &checkpoint::Entry::name);
     if (found != point.tensors.end())
@@ -129,15 +132,27 @@ Result<> ModelCheckpoint::on_train_end(CallbackContext& context) {
 }
 
 // Empty where a point of the training has them all, later.
-Result<std::vector<checkpoint::Entry>> ModelCheckpoint::entries_to_gather(
-    const CallbackContext& context) const {
+Result<std::vector<checkpoint::Entry>> ModelCheckpoint::entries_to_gather(const CallbackContext& context,
+                                                                          const std::string& path) const {
   const nn::CellPtr& saved = options_.config.saved_network;
-  if (saved != nullptr) return gather_parameters(saved->parameters());
+  if (saved != nullptr) return gather(saved->parameters(), path);
   const auto all = context.train_network->parameters();
   if (stages() != nullptr || !context.recovers || std::ranges::any_of(all, &is_elsewhere))
     // Of a divided network they come from other processes: a call of all workers, which may fail.
-    return gather_parameters(all);
+    return gather(all, path);
   return std::vector<checkpoint::Entry>{};
+}
+
+Result<std::vector<checkpoint::Entry>> ModelCheckpoint::gather(
+    std::span<const graph::ParameterPtr> parameters, const std::string& path) const {
+  if (options_.config.integrated_save) return gather_parameters(parameters);
+  std::vector<graph::ParameterPtr> here;
+  for (const graph::ParameterPtr& parameter : parameters)
+    if (!has_rows_on_servers(*parameter)) here.push_back(parameter);
+  MUSTER_TRY(std::vector<checkpoint::Entry> entries, gather_parameters(here));
+  MUSTER_TRY(const auto rows, save_rows_beside(path, parameters));
+  entries.insert(entries.end(), rows.begin(), rows.end());
+  return entries;
 }
 
 std::vector<checkpoint::Entry> ModelCheckpoint::further_entries(const CallbackContext& context) const {
@@ -157,12 +172,22 @@ Result<> ModelCheckpoint::save(CallbackContext& context) {
   saved_step_ = context.cur_step_num;
   saved_at_ = clock_.now();
   const auto all = context.train_network->parameters();
-  MUSTER_TRY(std::vector<checkpoint::Entry> parameters, entries_to_gather(context));
+  auto all_entries = entries_to_gather(context, path);
+  if (!all_entries && all_entries.error().code == Code::io) {  // of a server's disk, on all workers
+    log::error(told("a checkpoint", all_entries.error()));
+    return {};
+  }
+  MUSTER_TRY(std::vector<checkpoint::Entry> parameters, std::move(all_entries));
   std::vector<checkpoint::Entry> further = further_entries(context);
   std::vector<checkpoint::Entry> gathered = entries_from_elsewhere(parameters, all);
   std::vector<std::string> in_checkpoint =
       shared_names(*context.train_network, options_.config.saved_network);
-  for (const checkpoint::Entry& entry : gathered) in_checkpoint.push_back(entry.name);
+  for (const checkpoint::Entry& entry : gathered) {
+    in_checkpoint.push_back(entry.name);
+    // What a worker has instead of the rows goes into its state.
+    if (is_saved_table(entry))
+      std::erase(in_checkpoint, entry.name.substr(0, entry.name.size() - rows_suffix.size()));
+  }
   if (!context.recovers) {
     if (!write(parameters, further, path)) return {};
     context.request_point(
@@ -196,12 +221,16 @@ bool ModelCheckpoint::write(std::span<const checkpoint::Entry> parameters,
     return false;
   }
   latest_ = path;
+  if (rank() == 0) remove_other_rows(path, entries);
   const auto gone = retention_.add(path, storage_);
   if (!gone) {
     log::error(told("room for a checkpoint", gone.error()));
     return true;
   }
-  for (const std::string& file : *gone) (void)storage_.remove(checkpoint::state_path(file, state_owner()));
+  for (const std::string& file : *gone) {
+    (void)storage_.remove(checkpoint::state_path(file, state_owner()));
+    if (rank() == 0) remove_rows(file);
+  }
   return true;
 }
 

@@ -21,6 +21,9 @@ struct CheckpointConfig {
   nn::CellPtr saved_network = {};
   // Further entries of each file. To whole numbers named epoch_num and step_num those of the save are added.
   std::vector<checkpoint::Entry> append_info = {};
+  // Whether a file has the rows of tables on parameter servers. Else each server writes its own, beside it,
+  // and no worker has them in its memory (docs/guide/parameter-servers.md).
+  bool integrated_save = true;
 };
 
 struct ModelCheckpointOptions {
@@ -75,7 +78,10 @@ class ModelCheckpoint : public Callback {
 
  private:
   bool is_due(const CallbackContext& context) const;
-  Result<std::vector<checkpoint::Entry>> entries_to_gather(const CallbackContext& context) const;
+  Result<std::vector<checkpoint::Entry>> entries_to_gather(const CallbackContext& context,
+                                                           const std::string& path) const;
+  Result<std::vector<checkpoint::Entry>> gather(std::span<const graph::ParameterPtr> parameters,
+                                                const std::string& path) const;
   std::vector<checkpoint::Entry> further_entries(const CallbackContext& context) const;
   // Whether it was written.
   bool write(std::span<const checkpoint::Entry> parameters, std::span<const checkpoint::Entry> further,

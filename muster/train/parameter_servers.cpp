@@ -103,7 +103,8 @@ Result<Tensor> all_rows(const graph::ParameterPtr& table) {
   return all;
 }
 
-// So that everything before it is done.
+}  // namespace
+
 Result<> finish_steps(const graph::ParameterPtr& parameter) {
   const graph::Value value = parameter->served_rows()
                                  ? graph::look_up(parameter, graph::Value(ids_from(0, 1)))
@@ -111,6 +112,8 @@ Result<> finish_steps(const graph::ParameterPtr& parameter) {
   MUSTER_TRY([[maybe_unused]] const Tensor read, value.read());
   return {};
 }
+
+namespace {
 
 std::vector<checkpoint::Entry> with_ids(const std::string& name, std::span<const std::uint64_t> ids,
                                         std::span<const float> values, std::int64_t width) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,20 @@ bool is_on_servers(const graph::Parameter& parameter);
 Result<std::vector<checkpoint::Entry>> entries_on_servers(const graph::ParameterPtr& parameter,
                                                           const std::string& name);
 inline constexpr std::string_view ids_suffix = ".ids";
+// The same of tables, and of what optimizers keep for them, whose rows the servers write themselves, beside
+// `ckpt` (of worker 0): an entry of each says where they are (docs/formats/row-files.md), and no worker ever
+// has them. Of parameters that have no such rows nothing. A call of all workers. Code::io: a server's disk.
+Result<std::vector<checkpoint::Entry>> save_rows_beside(const std::string& ckpt,
+                                                        std::span<const graph::ParameterPtr> parameters);
+bool has_rows_on_servers(const graph::Parameter& parameter);
+// What such an entry says, as the parameter's rows: those on servers read them, all others get the whole.
+Result<> set_saved_rows(graph::Parameter& parameter, const Tensor& entry);
+// Of the saves of this checkpoint all files but those that `entries` name: worker 0 calls it once they are
+// safe.
+void remove_other_rows(const std::string& ckpt, std::span<const checkpoint::Entry> entries);
+void remove_rows(const std::string& ckpt);
+// All steps before are done.
+Result<> finish_steps(const graph::ParameterPtr& parameter);
 // An error for a table of which the servers have heard: nothing sets its rows any more.
 Result<> check_settable(const graph::Parameter& parameter);
 

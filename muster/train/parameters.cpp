@@ -4,19 +4,48 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <numeric>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
+#include "muster/checkpoint/conversion.h"
 #include "muster/train/divided_parameters.h"
 #include "muster/train/job.h"
 #include "muster/train/parameter_servers.h"
+#include "muster/train/row_files.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 
 namespace muster::train {
+
+Result<std::vector<checkpoint::Entry>> load_checkpoint(const std::string& path) {
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(path, ignored);
+  std::vector<std::string> files{path};
+  if (is_folder) {
+    MUSTER_TRY(files, checkpoint::files_of_checkpoint(path));
+  }
+  MUSTER_TRY(std::vector<checkpoint::Entry> entries,
+             is_folder ? checkpoint::load_joined(files) : checkpoint::load(path));
+  MUSTER_TRY(entries, with_rows_beside(std::move(entries), files[0]));
+  if (parameter_servers().enabled) return entries;
+  std::vector<checkpoint::Entry> whole;
+  for (checkpoint::Entry& entry : entries) {
+    if (!is_saved_table(entry)) {
+      whole.push_back(std::move(entry));
+      continue;
+    }
+    MUSTER_TRY(const SavedTable table, saved_table_of(entry.value, fmt::format("'{}'", path)));
+    MUSTER_TRY(const auto rows,
+               whole_rows_of(table, entry.name.substr(0, entry.name.size() - rows_suffix.size())));
+    whole.insert(whole.end(), rows.begin(), rows.end());
+  }
+  return whole;
+}
 
 Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::ParameterPtr> parameters) {
   std::vector<checkpoint::Entry> entries;
@@ -84,7 +113,8 @@ bool is_optimizer_state(const checkpoint::Entry& entry, const std::set<std::stri
   const std::size_t dot = entry.name.find('.');
   if (dot == std::string::npos) return entry.value.shape().elements() == 1;
   std::string_view of = std::string_view(entry.name).substr(dot + 1);
-  if (of.ends_with(ids_suffix)) of.remove_suffix(ids_suffix.size());
+  for (const std::string_view suffix : {ids_suffix, rows_suffix})
+    if (of.ends_with(suffix)) of.remove_suffix(suffix.size());
   return parameters.contains(of);
 }
 
@@ -92,12 +122,6 @@ bool is_optimizer_state(const checkpoint::Entry& entry, const std::set<std::stri
 bool are_rows_for(const graph::Parameter& table, const Tensor& value) {
   return table.served_rows() && table.served_rows()->takes_any_id() && value.dtype() == table.dtype() &&
          value.shape().rank() == 2 && value.shape()[1] == table.served_rows()->shape[1];
-}
-
-Tensor row_numbers(const Tensor& rows) {
-  Tensor numbers(DType::int64, {rows.shape()[0]});
-  std::iota(numbers.data<std::int64_t>(), numbers.data<std::int64_t>() + numbers.elements(), std::int64_t{0});
-  return numbers;
 }
 
 }  // namespace
@@ -112,12 +136,18 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
   struct Found {
     graph::ParameterPtr parameter;
     const Tensor* value = nullptr;
-    Tensor ids = {};  // of a table that takes any number
+    Tensor ids = {};        // of a table that takes any number
+    bool is_saved = false;  // the value says where its rows are
   };
   std::vector<Found> found;
   for (const graph::ParameterPtr& parameter : parameters) {
     const std::string& name = parameter->name();
     names.insert(name);
+    if (const auto saved = values.find(name + std::string(rows_suffix)); saved != values.end()) {
+      used.insert(saved->first);
+      found.push_back({.parameter = parameter, .value = saved->second, .is_saved = true});
+      continue;
+    }
     const auto at = values.find(name);
     if (at == values.end()) {
       unmatched.parameters.push_back(name);
@@ -152,8 +182,11 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
       differences.unexpected.push_back(fmt::format("'{}'", entry.name));
   }
   if (options.strict) MUSTER_TRY_VOID(check(differences));
-  for (const auto& [parameter, value, ids] : found)
-    MUSTER_TRY_VOID(ids.defined() ? parameter->set_rows(ids, *value) : parameter->set(*value));
+  for (const auto& [parameter, value, ids, is_saved] : found)
+    if (is_saved)
+      MUSTER_TRY_VOID(set_saved_rows(*parameter, *value));
+    else
+      MUSTER_TRY_VOID(ids.defined() ? parameter->set_rows(ids, *value) : parameter->set(*value));
   return unmatched;
 }
 

@@ -12,6 +12,10 @@
 
 namespace muster::train {
 
+// What a checkpoint has, of either format, or of a folder with a file for each rank. In a process with
+// set_parameter_servers, what their files have of it stays there: NAME.rows says where (save_rows_beside).
+Result<std::vector<checkpoint::Entry>> load_checkpoint(const std::string& path);
+
 // The elements of all, made first where they are not yet. In a divided job they come from the workers that
 // have them, and all workers make this call with the same parameters.
 Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::ParameterPtr> parameters);

@@ -10,6 +10,7 @@
 
 #include "muster/train/job.h"
 #include "muster/train/parameter_servers.h"
+#include "muster/train/row_files.h"
 #include "muster/train/run_context.h"
 
 namespace muster::train {
@@ -135,6 +136,15 @@ std::vector<Entry> copies_of(std::span<const graph::ParameterPtr> parameters, st
   return copies;
 }
 
+// Where the rows of tables were saved with which the servers began: a worker that is started again says the
+// same of its tables.
+void put_saved_rows(std::span<const graph::ParameterPtr> parameters, Point& point) {
+  const std::vector<std::string> names = unique_names(parameters);
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (const auto& rows = parameters[i]->served_rows(); rows && !rows->saved.empty())
+      point.tensors.push_back(entry_of_text(names[i] + std::string(rows_suffix), rows->saved));
+}
+
 // Of a divided network: who has which parameter.
 void put_homes(std::span<const graph::ParameterPtr> parameters, Point& point) {
   const std::vector<std::string> names = unique_names(parameters);
@@ -185,7 +195,10 @@ Result<> set_parameters(const Point& point, std::span<const graph::ParameterPtr>
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto found = values.find(names[i]);
     const auto ids = values.find(names[i] + std::string(ids_suffix));
-    if (found != values.end() && ids != values.end() && parameters[i]->served_rows()) {
+    const auto saved = values.find(names[i] + std::string(rows_suffix));
+    if (saved != values.end()) {
+      MUSTER_TRY_VOID(set_saved_rows(*parameters[i], *saved->second));
+    } else if (found != values.end() && ids != values.end() && parameters[i]->served_rows()) {
       MUSTER_TRY_VOID(parameters[i]->set_rows(*ids->second, *found->second));
     } else if (found != values.end()) {
       MUSTER_TRY_VOID(parameters[i]->set(*found->second));
@@ -211,7 +224,8 @@ Result<> check_nothing_is_left(const Point& point, std::span<const graph::Parame
   const std::set<std::string_view> known(names.begin(), names.end());
   for (const Entry& entry : point.tensors) {
     std::string_view name = entry.name;
-    if (!known.contains(name) && name.ends_with(ids_suffix)) name.remove_suffix(ids_suffix.size());
+    for (const std::string_view suffix : {ids_suffix, rows_suffix})
+      if (!known.contains(name) && name.ends_with(suffix)) name.remove_suffix(suffix.size());
     if (name.starts_with(output_prefix) || name.starts_with(callback_prefix) ||
         name.starts_with(metric_prefix))
       continue;
@@ -246,6 +260,7 @@ Result<Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
   for (std::size_t i = 0; i < position.outputs.size(); ++i)
     point.tensors.push_back({name_of_output(i), position.outputs[i]});
   MUSTER_TRY_VOID(put_states(parts, point));
+  put_saved_rows(parts.parameters, point);
   point.tensors = copies_of(parts.parameters, point.tensors, memory);
   put_homes(parts.parameters, point);
   StateValues values = position.values;

@@ -10,6 +10,7 @@
 #include "muster/train/data_settings.h"
 #include "muster/train/job.h"
 #include "muster/train/process.h"
+#include "muster/train/row_files.h"
 #include "muster/train/session.h"
 
 namespace muster::train {
@@ -111,6 +112,7 @@ Result<Resumption> load_resumption_at(const std::string& file) {
                     "as many workers as before, each with its own file; load_checkpoint and "
                     "load_param_into_net begin a new training with the parameters alone",
                     file, saved->owner.rank, saved->owner.world_size, mine.rank, mine.world_size));
+  MUSTER_TRY(saved->point.tensors, with_rows_beside(std::move(saved->point.tensors), file));
   return Resumption{.point = std::move(saved->point), .path = file};
 }
 

@@ -228,7 +228,8 @@ Result<> ServedParameters::add_table(std::int64_t number) {
   const TableOptions& options = options_of_tables_[number];
   spec.eviction = {.age_max = static_cast<std::uint64_t>(options.age_max),
                    .rows_max = static_cast<std::uint64_t>(options.rows_max)};
-  const bool lacks_formula = is_table(number) && formula_of(parameter) == nullptr;
+  if (is_table(number)) MUSTER_TRY_VOID(begin_with_saved(number, spec));
+  const bool lacks_formula = is_table(number) && spec.saved.place.empty() && formula_of(parameter) == nullptr;
   const bool has_values = lacks_formula || (is_table(number) && parameter.served_rows()->values.defined()) ||
                           has_loaded_states(number);
   if (has_values && epoch_ == 1 && next_ > origin_)
@@ -243,7 +244,7 @@ Result<> ServedParameters::add_table(std::int64_t number) {
         fmt::format("the rows of table '{}', which takes any number, begin by normal, uniform, constant, "
                     "zeros or ones",
                     spec.name));
-  Table table{.has_rule = graph::served_parameter(number).rule.has_value()};
+  Table table{.spec = spec, .has_rule = graph::served_parameter(number).rule.has_value()};
   MUSTER_TRY(table.number, client_->add_table(spec, static_cast<std::size_t>(options.cached_rows)));
   if (has_values) {
     table.made_values = parameter.served_rows()->values;
@@ -331,7 +332,7 @@ Result<> ServedParameters::look_up_now(std::uint64_t step, const graph::ServedLo
   MUSTER_TRY_VOID(ahead_.looked_up(*client_, step, table.number, lookup));
   if (!servers_may_not_have_begun()) return {};
   if (table.first_values.empty()) {
-    if (joined_in_ == 1 || origin_ == 0) return {};
+    if (joined_in_ == 1 || origin_ == 0 || !table.spec.saved.place.empty()) return {};
     return fail(Code::not_provided,
                 fmt::format("this worker was started again before the first step of a training that goes on "
                             "from a checkpoint, and does not know the rows of table '{}' that were loaded: "
@@ -354,30 +355,6 @@ Result<> ServedParameters::look_up(std::int64_t steps, const graph::ServedLookup
                                 [&] { return look_up_now(static_cast<std::uint64_t>(steps), lookup); }));
   if (step_is_aborted()) std::ranges::fill(lookup.rows, 0.0F);
   return {};
-}
-
-Result<> ServedParameters::list_rows_now(std::int64_t number, Listed what,
-                                         server::ParameterClient::ListedRows& listed) {
-  MUSTER_TRY_VOID(follow_epoch(next_));
-  MUSTER_TRY_VOID(add_table(number));
-  const Table& table = tables_.at(number);
-  const bool with_states = what == Listed::with_states;
-  if (!table.first_values.empty() && servers_may_not_have_begun()) {
-    listed = {.ids = table.all_ids,
-              .values = with_states
-                            ? whole_rows(number, table.first_values)
-                            : std::vector<float>(table.first_values.begin(), table.first_values.end())};
-    return {};
-  }
-  MUSTER_TRY(listed, client_->list_rows(next_, table.number, with_states));
-  return {};
-}
-
-Result<server::ParameterClient::ListedRows> ServedParameters::list_rows(std::int64_t number, Listed what) {
-  server::ParameterClient::ListedRows listed;
-  MUSTER_TRY_VOID(call_together("a list of the rows on parameter servers",
-                                [&] { return list_rows_now(number, what, listed); }));
-  return listed;
 }
 
 std::vector<float> ServedParameters::whole_rows(std::int64_t number, std::span<const float> values) const {

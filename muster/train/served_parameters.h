@@ -18,6 +18,7 @@
 #include "muster/server/server.h"
 #include "muster/train/lookups_ahead.h"
 #include "muster/train/parameter_servers.h"
+#include "muster/train/row_files.h"
 
 namespace muster::train {
 
@@ -45,6 +46,12 @@ class ServedParameters {
   // All rows that are kept, with what the optimizer keeps for them or without; none before the first step
   // where a formula begins them. All steps before are done.
   Result<server::ParameterClient::ListedRows> list_rows(std::int64_t number, Listed listed = Listed::values);
+  // The rows of these tables, with what their optimizers keep for them, into files below a folder: each
+  // server writes its own. All workers make the call; the folder is that which worker 0 says. An error of
+  // Code::io is that of a disk, the same on all workers.
+  Result<std::vector<SavedTable>> save_rows(std::span<const std::int64_t> numbers, const std::string& folder);
+  // Whether no server knows what the rows begin with: workers do until their first push.
+  bool is_unknown_to_servers(std::int64_t number) const;
   bool has_table(std::int64_t number) const { return tables_.contains(number); }
   // Hints that change no number: what the next step will look up, and this step's and the next batch of a
   // training.
@@ -78,6 +85,10 @@ class ServedParameters {
   Result<> list_rows_now(std::int64_t number, Listed what, server::ParameterClient::ListedRows& listed);
   // What the rows of all_ids begin with, and the optimizer's states of them.
   std::vector<float> whole_rows(std::int64_t number, std::span<const float> values) const;
+  Result<> begin_with_saved(std::int64_t number, server::TableSpec& spec) const;
+  SavedTable saved_table(std::int64_t number) const;
+  Result<> save_rows_now(std::span<const std::int64_t> numbers, const std::string& folder, Communicator& all,
+                         std::vector<SavedTable>& saved);
   Result<> follow_epoch(std::uint64_t step);
   Result<> add_table(std::int64_t number);
   Result<> push(std::uint64_t own_steps, std::span<const graph::ServedUpdate> updates,
@@ -91,7 +102,8 @@ class ServedParameters {
   Result<> check_notes(const graph::ServedUpdate& update, const Notes& notes) const;
 
   struct Table {
-    std::uint32_t number = 0;                  // on the servers
+    std::uint32_t number = 0;  // on the servers
+    server::TableSpec spec = {};
     std::vector<std::uint64_t> all_ids = {};   // where the workers say what rows begin with; ascending
     std::span<const float> first_values = {};  // of a table of embeddings that a formula does not begin
     Tensor made_values = {};                   // whose elements they are

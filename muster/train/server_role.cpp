@@ -16,6 +16,7 @@
 
 #include "muster/server/server.h"
 #include "muster/train/parameter_servers.h"
+#include "muster/train/row_files.h"
 #include "muster/train/server_copies.h"
 #include "muster/train/server_memory.h"
 
@@ -141,6 +142,7 @@ Result<std::unique_ptr<server::ParameterServer>> open(net::Loop& loop, const clu
              .log_limit_bytes = settings.server_log_bytes,
              .memory_bytes = memory_left_bytes(servers_here(*roster, node.rank())),
              .refuses_large_tables = settings.strict,
+             .files = row_files(),
              .security = {.security = registration.security}});
 }
 

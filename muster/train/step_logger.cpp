@@ -126,7 +126,7 @@ Result<> JsonLines::open(bool goes_on) {
   // The last lines say up to where; before them may stand those of another training.
   for (std::size_t begin = 0; begin < end.size();) {
     const auto line_end = end.find('\n', begin);
-    const auto line = json::parse(std::string_view(end).substr(begin, line_end - begin), path_);
+    const auto line = muster::json::parse(std::string_view(end).substr(begin, line_end - begin), path_);
     begin = line_end + 1;
     if (!line || !line->is_object()) continue;  // the first of them may be cut
     const std::int64_t step = line->value("step", std::int64_t{0});

@@ -74,11 +74,13 @@ class Gate(train.Callback):
             print("at the gate", flush=True)
             open(os.environ["GATE"]).read()  # a pipe: until the test writes there
 
-saver = train.ModelCheckpoint("net", os.environ["FOLDER"], train.CheckpointConfig(save_checkpoint_steps=5))
+together = "APART" not in os.environ
+config = train.CheckpointConfig(save_checkpoint_steps=5, integrated_save=together)
+saver = train.ModelCheckpoint("net", os.environ["FOLDER"], config)
 model = train.Model(WithLoss(), optimizer=optimizer)
 model.train(int(os.environ["EPOCHS"]), rows, [saver, Gate()], resume="last")
 parameters = [*net.get_parameters(), *optimizer.get_parameters()]
-muster.save_checkpoint(parameters, os.environ["FOLDER"] + f"/end_{rank}.ckpt")
+muster.save_checkpoint(parameters, os.environ["FOLDER"] + f"/end_{rank}.ckpt", together)
 end = muster.load_checkpoint(os.environ["FOLDER"] + f"/end_{rank}.ckpt")
 for name in sorted(end):
     print("end", name, hashlib.sha256(end[name].asnumpy().tobytes()).hexdigest()[:16], flush=True)
@@ -146,7 +148,7 @@ def test_so_does_a_training_with_a_table(tmp_path, table):
     assert any(name.startswith("moment1.") and "table" in name for name in expected)
 
 
-def broken_once(folder, role, table, at, waits=0):
+def broken_once(folder, role, table, at, waits=0, **told):
     """The end of a training that goes on from a checkpoint; a process dies while worker `waits` waits behind
     step `at` (-n: before step n)."""
     gate = folder / "gate"
@@ -161,7 +163,7 @@ def broken_once(folder, role, table, at, waits=0):
         if waits == 0:
             gate.write_text("go on")
 
-    variables = {"MS_ENABLE_RECOVERY": "1", "MS_RECOVERY_PATH": str(folder / "points")}
+    variables = {"MS_ENABLE_RECOVERY": "1", "MS_RECOVERY_PATH": str(folder / "points"), **told}
     ended(folder / "broken", 2, 2, table=table, **variables)
     shutil.rmtree(folder / "points")  # another job: it has the checkpoint alone
     variables |= {"GATE": str(gate), "AT": str(at), "WAITS": str(waits)}

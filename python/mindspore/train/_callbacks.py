@@ -125,6 +125,7 @@ class CheckpointConfig(muster.train.CheckpointConfig):
             keep_checkpoint_max,
             saved_network,
             self.append_dict,
+            integrated_save,
         )
 
 

@@ -5,7 +5,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,8 +22,15 @@ namespace {
 
 using checkpoint::Entry;
 
-// Also what parameter servers have.
-void add_entries(std::vector<Entry>& entries, const std::string& name, const graph::Value& value) {
+using Tables = std::vector<graph::ParameterPtr>;
+
+// Also what parameter servers have; of rows that they write themselves, the parameters alone, into `tables`.
+void add_entries(std::vector<Entry>& entries, const std::string& name, const graph::Value& value,
+                 Tables* tables) {
+  if (tables != nullptr && value.is_parameter() && train::has_rows_on_servers(*value.parameter())) {
+    tables->push_back(value.parameter());
+    return;
+  }
   if (!value.is_parameter() || !train::is_on_servers(*value.parameter())) {
     entries.push_back({name, elements_of(value)});
     return;
@@ -33,15 +39,15 @@ void add_entries(std::vector<Entry>& entries, const std::string& name, const gra
     entries.push_back(std::move(entry));
 }
 
-std::vector<Entry> entries_of(nb::handle object) {
+std::vector<Entry> entries_of(nb::handle object, Tables* tables = nullptr) {
   std::vector<Entry> entries;
   if (nb::isinstance<nn::Cell>(object)) {
     for (const auto& parameter : nb::cast<const nn::Cell&>(object).parameters())
-      add_entries(entries, parameter->name(), graph::Value(parameter));
+      add_entries(entries, parameter->name(), graph::Value(parameter), tables);
     return entries;
   }
   const auto add = [&](nb::handle name, nb::handle value) {
-    add_entries(entries, nb::cast<std::string>(name), value_from(value));
+    add_entries(entries, nb::cast<std::string>(name), value_from(value), tables);
   };
   if (nb::isinstance<nb::dict>(object)) {
     for (const auto [name, value] : nb::borrow<nb::dict>(object)) add(name, value);
@@ -56,13 +62,16 @@ std::vector<Entry> entries_of(nb::handle object) {
   return entries;
 }
 
-void save_checkpoint(nb::handle save_obj, const std::string& path) {
-  const std::vector<Entry> entries = entries_of(save_obj);
+void save_checkpoint(nb::handle save_obj, const std::string& path, bool integrated_save) {
+  Tables tables;
+  std::vector<Entry> entries = entries_of(save_obj, integrated_save ? nullptr : &tables);
+  for (Entry& entry : unwrap(train::save_rows_beside(path, tables))) entries.push_back(std::move(entry));
   Result<> saved;
   {
     const nb::gil_scoped_release unlocked;
     const train::ActivityScope saving(cluster::WorkPhase::saving);
     saved = checkpoint::save(path, entries);
+    if (saved && train::rank() == 0) train::remove_other_rows(path, entries);
   }
   unwrap(std::move(saved));
 }
@@ -79,13 +88,6 @@ void add_cells(nb::handle object, const char* what, std::vector<nn::CellPtr>& ce
     throw nb::type_error((std::string(what) + " is a Cell or a list of them, not " + type).c_str());
   }
   for (const nb::handle item : nb::borrow<nb::object>(object)) add_cells(item, what, cells);
-}
-
-Result<std::vector<Entry>> entries_in(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return checkpoint::load(path);
-  MUSTER_TRY(const std::vector<std::string> files, checkpoint::files_of_checkpoint(path));
-  return checkpoint::load_joined(files);
 }
 
 nb::typed<nb::dict, nb::str, PythonParameter> parameters_of(Result<std::vector<Entry>> entries) {
@@ -109,7 +111,7 @@ nb::typed<nb::dict, nb::str, PythonParameter> load_checkpoint(const std::string&
   Result<std::vector<Entry>> entries;
   {
     const nb::gil_scoped_release unlocked;
-    entries = entries_in(path);
+    entries = train::load_checkpoint(path);
   }
   return parameters_of(std::move(entries));
 }
@@ -213,12 +215,16 @@ void bind_checkpoint(nb::module_& core) {
            "the newest state that each has. FileNotFoundError where there is none; with `missing_ok` that is "
            "(0, 0), and a line says so. CorruptDataError names a file that is damaged or is another one; "
            "ValueError says what does not fit the script, or which workers lack the file.");
-  core.def("save_checkpoint", &save_checkpoint, nb::arg("save_obj"), nb::arg("ckpt_file_name"),
-           "Writes the parameters of a cell, or a dict from names to tensors, or a list of Parameters or of "
-           "{'name': ..., 'data': ...}. A name that ends in .safetensors gets that format, every other one "
-           "that of MindSpore's .ckpt. A crash leaves the old file or the new one. OSError names the file. "
-           "ValueError "
-           "names a parameter that another worker has: save what Model.gather_parameters() gives.");
+  core.def(
+      "save_checkpoint", &save_checkpoint, nb::arg("save_obj"), nb::arg("ckpt_file_name"),
+      nb::arg("integrated_save") = true,
+      "Writes the parameters of a cell, or a dict from names to tensors, or a list of Parameters or of "
+      "{'name': ..., 'data': ...}. A name that ends in .safetensors gets that format, every other one "
+      "that of MindSpore's .ckpt. A crash leaves the old file or the new one. OSError names the file. "
+      "ValueError "
+      "names a parameter that another worker has: save what Model.gather_parameters() gives. With "
+      "integrated_save=False each parameter server writes its rows of tables beside the file (in a folder "
+      "that is named like it), and no worker has them in its memory; all workers make that call.");
   core.def("load_checkpoint", &load_checkpoint, nb::arg("ckpt_file_name"),
            "The parameters of a .ckpt or .safetensors file by name; or of a folder with a file for each rank "
            "(rank_0.safetensors ..., as `muster checkpoint convert` writes them), whose pieces are joined. "

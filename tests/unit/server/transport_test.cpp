@@ -374,7 +374,7 @@ TEST(ParameterServers, NameALogOfAnotherVersion) {
   net::FrameHeaderBytes bytes;
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   net::FrameHeader header = net::decode_header(bytes, 1 << 20).value();
-  EXPECT_EQ(header.flags, 3U << 8);
+  EXPECT_EQ(header.flags, 4U << 8);
   header.flags = 1U << 8;
   bytes = net::encode_header(header);
   file.seekp(0)

@@ -45,7 +45,7 @@ def save_checkpoint(
     appended = {key: _kept(call, key, value) for key, value in (append_dict or {}).items()}
     name = _path(call, ckpt_file_name)
     name = name if name.endswith(format) else f"{name}.{format}"
-    muster.save_checkpoint({**items, **appended}, name)
+    muster.save_checkpoint({**items, **appended}, name, bool(integrated_save))
 
 
 def _kept(call: str, name: str, value):

@@ -1,0 +1,118 @@
+"""Checkpoints whose rows parameter servers write and read themselves: integrated_save=False."""
+
+import hashlib
+import shutil
+
+import pytest
+from test_served_checkpoints import OPTIMIZERS, broken_once, ended
+
+import muster
+from muster import nn
+
+
+def whole_end(folder):
+    """Hashes of all that the last checkpoint has, as a process alone loads it."""
+    end = muster.load_checkpoint(str(folder / "end_1.ckpt"))
+    return {name: hashlib.sha256(end[name].asnumpy().tobytes()).hexdigest()[:16] for name in end}
+
+
+def ended_apart(folder, *arguments, **told):
+    ended(folder, *arguments, APART="yes", **told)
+    return whole_end(folder)
+
+
+@pytest.mark.parametrize("table", ["vocabulary", "any"])
+def test_a_training_goes_on_from_them_with_any_number_of_servers(tmp_path, table):
+    expected = ended(tmp_path / "unbroken", 6, 2, table=table)
+    folder = tmp_path / "broken"
+    for epochs, servers in ((2, 2), (3, 2), (4, 3), (6, 1)):
+        end = ended_apart(folder, epochs, servers, table=table)
+    assert end == expected
+
+
+@pytest.mark.parametrize("table", ["vocabulary", "any"])
+def test_it_goes_on_from_one_file_to_several_and_back(tmp_path, table):
+    expected = ended(tmp_path / "unbroken", 6, 2, table=table)
+    ended(tmp_path / "broken", 2, 2, table=table)
+    ended_apart(tmp_path / "broken", 4, 2, table=table)
+    assert ended(tmp_path / "broken", 6, 1, table=table) == expected
+
+
+def test_a_process_alone_has_all_rows(tmp_path):
+    ended_apart(tmp_path, 1, 2, table="vocabulary")
+    values = muster.load_checkpoint(str(tmp_path / "end_0.ckpt"))
+    table = nn.Embedding(30, 6)
+    rows = values["table.embedding_table"]
+    muster.load_param_into_net(table, {"embedding_table": rows})
+    assert (table.embedding_table.asnumpy() == rows.asnumpy()).all()
+    assert rows.asnumpy().std() > 0
+    assert values["moment1.table.embedding_table"].shape == (30, 6)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_they_have_what_each_optimizer_keeps(tmp_path, optimizer):
+    expected = ended(tmp_path / "unbroken", 4, 2, optimizer, table="vocabulary")
+    ended_apart(tmp_path / "broken", 2, 2, optimizer, table="vocabulary")
+    assert ended_apart(tmp_path / "broken", 4, 3, optimizer, table="vocabulary") == expected
+
+
+@pytest.mark.parametrize("at", [0, 13])
+@pytest.mark.parametrize("table", ["vocabulary", "any"])
+@pytest.mark.parametrize("role", ["server", "worker"])
+def test_a_process_may_die_in_a_training_that_goes_on_from_them(tmp_path, role, table, at):
+    expected = ended(tmp_path / "unbroken", 4, 2, table=table)
+    broken_once(tmp_path, role, table, at=at, APART="yes")
+    assert whole_end(tmp_path / "broken") == expected
+
+
+def test_only_those_of_checkpoints_that_are_kept_stay(tmp_path):
+    folder = tmp_path / "all"
+    ended_apart(folder, 6, 2, table="any")
+    checkpoints = {path.name for path in folder.glob("net*.ckpt")}
+    assert len(checkpoints) == 5
+    assert {path.name.removesuffix(".rows") for path in folder.glob("net*.rows")} == checkpoints
+    for path in folder.glob("net*.rows"):
+        (save,) = path.iterdir()
+        assert sorted(file.name for file in save.iterdir()) == [
+            "server_0_of_2.safetensors",
+            "server_1_of_2.safetensors",
+        ]
+
+
+def test_a_checkpoint_may_move_with_its_rows(tmp_path):
+    end = ended_apart(tmp_path / "here", 1, 2, table="vocabulary")
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    assert whole_end(tmp_path / "there") == end
+    assert ended_apart(tmp_path / "there", 2, 2, table="vocabulary") == ended(
+        tmp_path / "unbroken", 2, 2, table="vocabulary"
+    )
+
+
+def test_a_file_that_is_missing_is_named(tmp_path):
+    ended_apart(tmp_path, 1, 2, table="vocabulary")
+    (file,) = (tmp_path / "end_0.ckpt.rows").glob("*/server_1_of_2.safetensors")
+    file.unlink()
+    with pytest.raises(FileNotFoundError, match="server_1_of_2"):
+        muster.load_checkpoint(str(tmp_path / "end_1.ckpt"))
+
+
+def test_files_of_two_saves_are_told_apart(tmp_path):
+    for number in range(2):
+        ended_apart(tmp_path / str(number), 1 + number, 2, table="vocabulary")
+    (mine,), (other,) = (
+        list((tmp_path / str(number) / "end_0.ckpt.rows").glob("*/server_1_of_2.safetensors"))
+        for number in range(2)
+    )
+    shutil.copy(other, mine)
+    with pytest.raises(muster.CorruptDataError, match="another checkpoint"):
+        muster.load_checkpoint(str(tmp_path / "0" / "end_1.ckpt"))
+
+
+def test_a_servers_disk_that_takes_no_more_ends_no_training(tmp_path):
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    (folder / "net-1_5.ckpt.rows").write_text("in the way")
+    expected = ended(tmp_path / "unbroken", 2, 2, table="vocabulary")
+    assert ended_apart(folder, 2, 2, table="vocabulary") == expected
+    assert not (folder / "net-1_5.ckpt").exists()
+    assert (folder / "net-2_5.ckpt").exists()
