@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "muster/server/wire.h"
+
 namespace muster::server {
 namespace {
 
@@ -44,6 +46,17 @@ Result<> check_gradient(const TableSpec& spec, const ParameterClient::Gradient& 
           "the gradient of row {} of table '{}' is {} in step {} of worker {}: nothing was pushed; lower "
           "the learning rate, or look for its source with train.detect_anomaly",
           gradient.ids[place], spec.name, *bad, step, worker));
+}
+
+Result<> check_size(std::size_t size_bytes, std::string_view what, std::uint64_t step, std::uint32_t server) {
+  if (size_bytes <= batch_limit_bytes) return {};
+  return fail(
+      Code::invalid_argument,
+      fmt::format(
+          "{} in step {} take {} MiB on parameter server {}, and a message has {} MiB at most: start more "
+          "servers, make the batch smaller, or load a table of that size from a checkpoint that was "
+          "saved with integrated_save=False, which the servers read themselves",
+          what, step, size_bytes >> 20, server, batch_limit_bytes >> 20));
 }
 
 }  // namespace muster::server

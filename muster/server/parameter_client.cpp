@@ -73,6 +73,7 @@ Result<> ParameterClient::Implementation::pull(std::uint64_t step, std::span<con
   std::vector<SoughtRows> sought;
   for (const Lookup& lookup : lookups)
     sought.push_back(at_hand_.seek(step, lookup.table, sorted(lookup.table, lookup.ids), lookup.rows));
+  MUSTER_TRY_VOID(check_answers(step, sought));
   // One that asks for nothing waits for its step; one whose rows are all at hand does not.
   const bool asks = lookups.empty() || std::ranges::any_of(sought, &SoughtRows::asks);
   if (asks) send(machine_.pull(step, bodies_of(sought)));
@@ -89,6 +90,17 @@ Result<> ParameterClient::Implementation::pull(std::uint64_t step, std::span<con
   applied_ = step;
   if (rows) MUSTER_TRY_VOID(take(step, sought, *rows));
   for (SoughtRows& each : sought) applied_ = std::min(applied_, at_hand_.take_rest(step, each));
+  return {};
+}
+
+Result<> ParameterClient::Implementation::check_answers(std::uint64_t step,
+                                                        std::span<const SoughtRows> sought) const {
+  for (std::uint32_t server = 0; server < servers_; ++server) {
+    std::size_t size_bytes = BatchWriter::header_bytes;
+    for (const SoughtRows& each : sought)
+      size_bytes += BatchWriter::part_bytes({.values = each.asked(server).size() * specs_[each.table].width});
+    MUSTER_TRY_VOID(check_size(size_bytes, "the rows that are looked up", step, server));
+  }
   return {};
 }
 
@@ -232,6 +244,21 @@ void ParameterClient::Implementation::end_background() {
 
 // ---- Gradients
 
+Result<> ParameterClient::Implementation::check_pushes(std::span<const Gradient> gradients,
+                                                       std::span<const SortedIds> ids) const {
+  for (std::uint32_t server = 0; server < servers_; ++server) {
+    std::size_t size_bytes = BatchWriter::header_bytes;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const std::size_t count = ids[i].ids(server).size();
+      const TableSpec& spec = specs_[gradients[i].table];
+      const std::size_t width = gradients[i].has_states ? whole_width(spec) : spec.width;
+      size_bytes += BatchWriter::part_bytes({.ids = count, .values = count * width});
+    }
+    MUSTER_TRY_VOID(check_size(size_bytes, "what is pushed of rows", machine_.next(), server));
+  }
+  return {};
+}
+
 Result<> ParameterClient::Implementation::push(std::span<const Gradient> gradients) {
   const Turn turn(*this);
   std::vector<SortedIds> ids;
@@ -240,6 +267,7 @@ Result<> ParameterClient::Implementation::push(std::span<const Gradient> gradien
     MUSTER_TRY_VOID(check_gradient(specs_[gradient.table], gradient, machine_.next(), options_.worker));
     ids.push_back(sorted(gradient.table, gradient.ids));
   }
+  MUSTER_TRY_VOID(check_pushes(gradients, ids));
   std::vector<Body> bodies;
   for (std::uint32_t server = 0; server < servers_; ++server) {
     BatchWriter out(options_.worker, 0);

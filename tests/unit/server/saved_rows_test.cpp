@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -121,6 +122,23 @@ TEST(ParameterServers, NameTheOneWhoseDiskTakesNoRows) {
   EXPECT_THAT(rows.error().message, Mentions("server 1", "the disk is full"));
   EXPECT_THAT(worker.client().save_rows(2, unknown, "to memory").error().message, Mentions("table 3"));
   worker.train(2, 4);
+}
+
+TEST(ParameterServers, SayWhatDoesNotFitIntoAMessage) {
+  const auto running = servers_of(2, {.worker_num = 1});
+  Worker worker(0, addresses_of(running));
+  TableSpec spec = adam_table();
+  spec.width = 1 << 20;
+  spec.rows = 600;
+  worker.begin(spec);
+  Ids ids(spec.rows);
+  std::iota(ids.begin(), ids.end(), std::uint64_t{0});
+  const std::unique_ptr<float[]> values(new float[spec.rows * spec.width]);  // none of these pages is touched
+  const std::span<float> rows(values.get(), spec.rows * spec.width);
+  const ParameterClient::Lookup lookup{.ids = ids, .rows = rows};
+  const auto pulled = worker.client().pull(0, std::span(&lookup, 1));
+  ASSERT_FALSE(pulled);
+  EXPECT_THAT(pulled.error().message, Mentions("1200 MiB", "server 0", "1024 MiB", "integrated_save=False"));
 }
 
 }  // namespace saved_rows_test
