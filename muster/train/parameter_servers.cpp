@@ -39,6 +39,13 @@ Result<> check_options(const graph::Parameter& parameter, const TableOptions& op
       return fail(Code::invalid_argument,
                   fmt::format("parameter '{}' is no table: it has no {}", parameter.name(), name));
   }
+  if (options.row_dtype != DType::float32 && options.row_dtype != DType::bfloat16)
+    return fail(Code::invalid_argument,
+                fmt::format("table '{}': servers have rows in float32 or bfloat16 (row_dtype), not in {}",
+                            parameter.name(), to_string(options.row_dtype)));
+  if (options.row_dtype != DType::float32 && !parameter.is_table())
+    return fail(Code::invalid_argument,
+                fmt::format("parameter '{}' is no table: it has no row_dtype", parameter.name()));
   const bool has_vocabulary = parameter.is_table() && !parameter.served_rows() && parameter.shape()[0] > 0;
   if (has_vocabulary && (options.age_max > 0 || options.rows_max > 0))
     return fail(

@@ -33,6 +33,9 @@ struct TableOptions {
   // leaves begins anew.
   std::int64_t age_max = 0;
   std::int64_t rows_max = 0;
+  // In which the servers have the rows: float32, or bfloat16 in half of the memory, rounded after each
+  // update. What an optimizer keeps for them is float32.
+  DType row_dtype = DType::float32;
   friend bool operator==(const TableOptions&, const TableOptions&) = default;
 };
 // From here on the servers update the parameter, by the rule of its optimizer. In a process that trains alone

@@ -53,6 +53,7 @@ json json_of(const SavedTable& table) {
           {"width", table.width},
           {"stream", table.stream},
           {"seed", table.seed},
+          {"rounded", table.dtype == DType::bfloat16},
           {"first", kinds[static_cast<std::size_t>(table.first_value.kind)]},
           {"scale", table.first_value.scale},
           {"mean", table.first_value.mean},
@@ -78,6 +79,7 @@ SavedTable table_from(const json& value) {
       .width = value.at("width"),
       .stream = value.at("stream"),
       .seed = value.at("seed"),
+      .dtype = value.at("rounded").get<bool>() ? DType::bfloat16 : DType::float32,
       .first_value = {.kind = static_cast<server::FirstValue::Kind>(index_of(kinds, value.at("first"))),
                       .scale = value.at("scale"),
                       .mean = value.at("mean")}};
@@ -431,6 +433,7 @@ Result<std::vector<Entry>> whole_rows_of(const SavedTable& table, const std::str
                           .rows = table.rows,
                           .width = table.width,
                           .seed = table.seed,
+                          .dtype = table.dtype,
                           .first_value = table.first_value},
                          0, all);
   for (std::uint32_t server = 0; server < table.servers; ++server) {

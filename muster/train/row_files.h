@@ -32,6 +32,7 @@ struct SavedTable {
   std::uint32_t width = 0;
   std::string stream = {};  // the name by which rows begin that are not there, as what follows
   std::uint64_t seed = 0;
+  DType dtype = DType::float32;  // to which they are rounded: float32 or bfloat16
   server::FirstValue first_value = {};
   std::vector<State> states = {};
 };

@@ -126,6 +126,13 @@ Tensor made_whole(const graph::Parameter& table) {
   return made;
 }
 
+Tensor rounded(const Tensor& values) {
+  Tensor made = values.clone();
+  for (float& each : std::span(made.data<float>(), static_cast<std::size_t>(made.elements())))
+    each = bfloat16(each);
+  return made;
+}
+
 void keep_values(std::span<const graph::ServedUpdate> updates) {
   for (const graph::ServedUpdate& update : updates) std::ranges::copy(update.before, update.after.begin());
 }
@@ -228,6 +235,7 @@ Result<> ServedParameters::add_table(std::int64_t number) {
   const TableOptions& options = options_of_tables_[number];
   spec.eviction = {.age_max = static_cast<std::uint64_t>(options.age_max),
                    .rows_max = static_cast<std::uint64_t>(options.rows_max)};
+  spec.dtype = options.row_dtype;
   if (is_table(number)) MUSTER_TRY_VOID(begin_with_saved(number, spec));
   const bool lacks_formula = is_table(number) && spec.saved.place.empty() && formula_of(parameter) == nullptr;
   const bool has_values = lacks_formula || (is_table(number) && parameter.served_rows()->values.defined()) ||
@@ -255,6 +263,8 @@ Result<> ServedParameters::add_table(std::int64_t number) {
                       "loaded without them: load the table, too",
                       spec.name));
     if (!table.made_values.defined()) table.made_values = made_whole(parameter);
+    // As the servers will have them, from the first lookup on.
+    if (spec.dtype == DType::bfloat16) table.made_values = rounded(table.made_values);
     table.first_values = {table.made_values.data<float>(),
                           static_cast<std::size_t>(table.made_values.elements())};
   }

@@ -81,6 +81,7 @@ SavedTable ServedParameters::saved_table(std::int64_t number) const {
                    .width = spec.width,
                    .stream = spec.name,
                    .seed = spec.seed,
+                   .dtype = spec.dtype,
                    .first_value = spec.first_value};
   for (const graph::ParameterPtr& state : served.states)
     saved.states.push_back({.name = state->name(), .begins = state->materialize(seed()).data<float>()[0]});

@@ -116,3 +116,17 @@ def test_a_servers_disk_that_takes_no_more_ends_no_training(tmp_path):
     assert ended_apart(folder, 2, 2, table="vocabulary") == expected
     assert not (folder / "net-1_5.ckpt").exists()
     assert (folder / "net-2_5.ckpt").exists()
+
+
+@pytest.mark.parametrize("table", ["vocabulary", "any"])
+def test_rows_in_bfloat16_are_those_that_are_saved(tmp_path, table):
+    bits = {}
+    for name, save in (("whole", ended), ("apart", ended_apart)):
+        folder = tmp_path / name
+        for epochs, servers in ((2, 2), (4, 3)):
+            bits[name] = save(folder, epochs, servers, table=table, ROW_DTYPE="bfloat16")
+    unbroken = ended(tmp_path / "unbroken", 4, 1, table=table, ROW_DTYPE="bfloat16")
+    assert bits["whole"] == bits["apart"] == unbroken
+    rows = muster.load_checkpoint(str(folder / "end_0.ckpt"))["table.embedding_table"].asnumpy()
+    assert not (rows.view("uint32") & 0xFFFF).any()
+    assert ended(tmp_path / "float32", 4, 2, table=table) != unbroken

@@ -29,7 +29,8 @@ class Net(nn.Cell):
         self.has_table = os.environ["TABLE"] != "none"
         if self.has_table:
             rows = None if os.environ["TABLE"] == "any" else 30
-            self.table = nn.Embedding(rows, 6, where="servers")
+            dtype = getattr(muster, os.environ["ROW_DTYPE"]) if "ROW_DTYPE" in os.environ else None
+            self.table = nn.Embedding(rows, 6, where="servers", row_dtype=dtype)
         self.hidden = nn.Dense(6, 8)
         self.out = nn.Dense(8, 3)
 

@@ -14,6 +14,7 @@
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/cell.h"
 #include "python/muster/bindings/cell_arguments.h"
+#include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/initializer.h"
 #include "python/muster/bindings/parameter.h"
 
@@ -106,7 +107,7 @@ void init_embedding(nb::pointer_and_handle<nn::Embedding> self, std::optional<st
                     std::int64_t embedding_size, bool /*use_one_hot*/, nb::handle embedding_table,
                     nb::handle dtype, std::optional<std::int64_t> padding_idx, const std::string& where,
                     const std::string& out_of_range, std::int64_t cached_rows, std::int64_t age_max,
-                    std::int64_t rows_max) {
+                    std::int64_t rows_max, nb::handle row_dtype) {
   require_float32(dtype, "Embedding");
   if (vocab_size == 0) throw nb::value_error("Embedding: vocab_size must be at least 1, not 0");
   const bool on_servers = is_second(where, "where", "workers", "servers");
@@ -114,11 +115,14 @@ void init_embedding(nb::pointer_and_handle<nn::Embedding> self, std::optional<st
     throw nb::value_error(
         "Embedding: a table without a vocabulary lives on parameter servers: where='servers'");
   const bool grows = out_of_range == "grow";
-  const train::TableOptions table{.cached_rows = cached_rows, .age_max = age_max, .rows_max = rows_max};
+  const train::TableOptions table{.cached_rows = cached_rows,
+                                  .age_max = age_max,
+                                  .rows_max = rows_max,
+                                  .row_dtype = row_dtype.is_none() ? DType::float32 : dtype_from(row_dtype)};
   if ((grows || table != train::TableOptions{}) && !on_servers)
     throw nb::value_error(
-        "Embedding: out_of_range='grow', cached_rows, age_max and rows_max are of tables on parameter "
-        "servers: where='servers'");
+        "Embedding: out_of_range='grow', cached_rows, age_max, rows_max and row_dtype are of tables on "
+        "parameter servers: where='servers'");
   nn::EmbeddingOptions options{.padding_idx = padding_idx, .is_table = on_servers};
   if (!grows && is_second(out_of_range, "out_of_range", "error", "zeros"))
     options.out_of_range = graph::OutOfRange::zeros;
@@ -176,20 +180,22 @@ void bind_normalization(nb::module_& core) {
                                  "Numbers (...), int32 or int64 in [0, vocab_size), to their vectors (..., "
                                  "embedding_size), the rows of its parameter `embedding_table` (vocab_size, "
                                  "embedding_size).")
-      .def("__init__", &init_embedding, keeps_arguments, nb::arg("vocab_size"), nb::arg("embedding_size"),
-           nb::arg("use_one_hot") = false, nb::arg("embedding_table") = "normal",
-           nb::arg("dtype") = nb::none(), nb::arg("padding_idx") = nb::none(), nb::arg("where") = "workers",
-           nb::arg("out_of_range") = "error", nb::arg("cached_rows") = 0, nb::arg("age_max") = 0,
-           nb::arg("rows_max") = 0,
-           "The row of `padding_idx` begins with zeros. `use_one_hot` changes nothing: the result is the "
-           "same. `where`: 'servers' leaves the rows to the job's parameter servers "
-           "(docs/guide/parameter-servers.md), of which a worker pulls those that it needs; then vocab_size "
-           "may be None: any number from 0 on has a row. `out_of_range`: what numbers outside of the "
-           "vocabulary are, an 'error', 'zeros', or (on servers) 'grow': they get rows. `cached_rows`: so "
-           "many rows this process keeps of those that it has looked up on servers, for as long as "
-           "set_ps_context(staleness=...) allows. Rows leave a table without vocabulary, and begin anew, "
-           "`age_max` steps after their last update, and those updated longest ago where a server has more "
-           "than `rows_max`; 0: never.")
+      .def(
+          "__init__", &init_embedding, keeps_arguments, nb::arg("vocab_size"), nb::arg("embedding_size"),
+          nb::arg("use_one_hot") = false, nb::arg("embedding_table") = "normal",
+          nb::arg("dtype") = nb::none(), nb::arg("padding_idx") = nb::none(), nb::arg("where") = "workers",
+          nb::arg("out_of_range") = "error", nb::arg("cached_rows") = 0, nb::arg("age_max") = 0,
+          nb::arg("rows_max") = 0, nb::arg("row_dtype") = nb::none(),
+          "The row of `padding_idx` begins with zeros. `use_one_hot` changes nothing: the result is the "
+          "same. `where`: 'servers' leaves the rows to the job's parameter servers "
+          "(docs/guide/parameter-servers.md), of which a worker pulls those that it needs; then vocab_size "
+          "may be None: any number from 0 on has a row. `out_of_range`: what numbers outside of the "
+          "vocabulary are, an 'error', 'zeros', or (on servers) 'grow': they get rows. `cached_rows`: so "
+          "many rows this process keeps of those that it has looked up on servers, for as long as "
+          "set_ps_context(staleness=...) allows. Rows leave a table without vocabulary, and begin anew, "
+          "`age_max` steps after their last update, and those updated longest ago where a server has more "
+          "than `rows_max`; 0: never. With `row_dtype` bfloat16 servers have the rows in half of the memory, "
+          "rounded after each update; what an optimizer keeps for them stays float32.")
       .def(
           "prefetch",
           [](nn::Embedding& self, nb::handle ids) {
