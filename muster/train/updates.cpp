@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -41,6 +43,13 @@ std::uint32_t hash_of(const Tensor& values) {
   return static_cast<std::uint32_t>(hash_bytes(sample, taken * size));
 }
 
+// Workers have other pieces of a divided parameter. They fit together where all are of one whole: divided
+// alike, and begun with the same seed.
+std::uint32_t hash_of_division(const graph::TensorLayout& layout) {
+  return static_cast<std::uint32_t>(
+      hash_text(fmt::format("{} {} {}", to_string(*layout.mesh), to_string(layout), seed())));
+}
+
 // Null where no other worker could say the same: alone, in a placed network, in a forked child.
 Session* comparing_session() {
   Session* const session = Session::current();
@@ -59,9 +68,11 @@ cluster::ParameterReport report_of(const WatchedOptimizer& watched, bool with_na
   report.hashes.resize(hashes);
   for (std::size_t i = 0; i < count; ++i) {
     const graph::ParameterPtr parameter = watched.parameters[i].lock();
-    if (parameter == nullptr || parameter->absence() != nullptr || parameter->share()) continue;
+    if (parameter == nullptr || parameter->absence() != nullptr) continue;
     const std::size_t at = i * hashes / count;
-    report.hashes[at] = report.hashes[at] * 31 + hash_of(parameter->materialize(seed()));
+    const std::uint32_t hash = parameter->share() ? hash_of_division(parameter->share()->layout)
+                                                  : hash_of(parameter->materialize(seed()));
+    report.hashes[at] = report.hashes[at] * 31 + hash;
     names = hash_text(parameter->name(), names);
     if (with_names && report.names.size() <= at) report.names.resize(at + 1, parameter->name());
   }

@@ -5,7 +5,7 @@ import random
 import re
 
 import pytest
-from job import run_alone
+from job import Job, run_alone
 from parallel_jobs import KILLED, SETUP, ends_by_hand, ends_of_a_script, held, losses, outputs
 
 MESH = """
@@ -235,6 +235,28 @@ def test_workers_of_a_mesh_with_other_seeds_are_named_before_the_first_step():
     code = "muster.set_seed(7 + rank)\n" + stages_script(REFUSED, {"data": 1, "model": 2}, places="pass")
     for text in outputs(code, 2):
         assert re.search("refused: .*seed is '7' at rank 0, '8' at rank 1", text)
+
+
+BY_HAND = """
+parallel.mesh(model=2)
+net = nn.SequentialCell(nn.Dense(12, 16, has_bias=False), nn.ReLU(), nn.Dense(16, 4, has_bias=False))
+parallel.shard(net[0].weight, ("model", None))
+parallel.shard(net[2].weight, (None, "model"))
+loss_fn, optimizer = nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 0.01)
+step = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, optimizer.parameters)
+x, y = Tensor(np.ones((4, 12), np.float32)), Tensor(np.zeros(4, np.int32))
+for _ in range(600):
+    optimizer(step(x, y)[1])
+"""
+
+
+@pytest.mark.parametrize("seed", ["7", "7 + rank"])
+def test_other_seeds_are_named_in_a_loop_by_hand_where_all_parameters_are_divided(seed):
+    with Job(f"{SETUP}muster.set_seed({seed})\n{BY_HAND}", 2, MUSTER_STRICT="1") as job:
+        codes = {process.wait(120) for process in job.everybody()}
+        text = "".join(worker.output() for worker in job.workers)
+    assert ("'0.weight' is not the same on ranks 0 and 1" in text) == ("rank" in seed)
+    assert (codes == {0}) == ("rank" not in seed)
 
 
 # ---- Killed workers ----
