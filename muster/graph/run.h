@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "muster/base/base.h"
 #include "muster/tensor/tensor.h"
@@ -27,6 +28,15 @@ class RunObserver {
     std::string text;       // as in Plan::to_string: "conv2d [onednn] -> aBcd16b"
     double flops = 0;       // a multiply-add counts as two; 0 where the row of the op does not count
     std::size_t bytes = 0;  // of what it reads and writes
+    // Of a plan's values that are there while it runs: made before it or in it, and read in it, behind it, or
+    // by who called. Inputs and parameters are none.
+    struct Held {
+      std::string what;  // "conv2d float32 (32, 64, 56, 56)"
+      std::size_t bytes = 0;
+    };
+    std::size_t held_bytes = 0;
+    std::vector<Held> held = {};       // the largest of them
+    std::size_t parameters_bytes = 0;  // of the plan, an optimizer's state among them
   };
   using Describe = std::function<Description()>;
   virtual ~RunObserver() = default;

@@ -75,7 +75,11 @@ void ProfileRecorder::ran(const Step& step, TimePoint begin, TimePoint end, cons
   const auto [known, is_new] = ops_.try_emplace({step.plan, step.index, step.op.data()}, profile_.ops.size());
   if (is_new) {
     works_.push_back(describe());
-    profile_.ops.push_back({.what = works_.back().text, .op = std::string(step.op), .talks = step.talks});
+    const Description& work = works_.back();
+    profile_.ops.push_back(
+        {.what = work.text, .op = std::string(step.op), .talks = step.talks, .held_bytes = work.held_bytes});
+    if (work.held_bytes > profile_.peak.held_bytes)
+      profile_.peak = {work.text, work.held_bytes, work.parameters_bytes, work.held};
   } else if (step.plan == nullptr) {
     works_[known->second] = describe();  // an op by itself has other shapes in each call
   }

@@ -9,6 +9,7 @@
 
 #include "muster/base/base.h"
 #include "muster/cluster/cluster.h"
+#include "muster/graph/graph.h"
 
 namespace muster::train {
 
@@ -24,6 +25,15 @@ struct Profile {
     // Of all calls; a multiply-add counts as two, 0: the op's row does not count.
     double flops = 0;
     std::size_t bytes = 0;  // read and written
+    // Values of its plan that were there while it ran, without inputs and parameters; of the last call.
+    std::size_t held_bytes = 0;
+  };
+  // The op beside which most was held.
+  struct Peak {
+    std::string what = {};  // of the op; empty: no plan ran
+    std::size_t held_bytes = 0;
+    std::size_t parameters_bytes = 0;  // of its plan, an optimizer's state among them
+    std::vector<graph::RunObserver::Description::Held> largest = {};
   };
   // What the main thread did, or an op, which then lies inside of what it did.
   struct Span {
@@ -39,6 +49,7 @@ struct Profile {
   std::array<Duration, phases_count> phases{};
   std::vector<Op> ops = {};
   std::vector<Span> spans = {};
+  Peak peak = {};
   std::int64_t dropped = 0;  // spans behind the first million, which count in the totals alone
 };
 

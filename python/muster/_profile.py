@@ -155,7 +155,7 @@ def _rates(flops, size_bytes, calls, time, peaks):
 def _ops_table(rank, most=20):
     total = sum(op[4] for op in rank.data["ops"]) or 1
     by_what = {}
-    for what, _, talks, calls, time, flops, size_bytes in rank.data["ops"]:
+    for what, _, talks, calls, time, flops, size_bytes, _ in rank.data["ops"]:
         known = by_what.setdefault(what, [0, 0, 0, 0])
         work = (0, 0) if talks else (flops, size_bytes)  # what travels is no work of this processor
         for at, more in enumerate((calls, time, *work)):
@@ -179,6 +179,26 @@ def _ops_table(rank, most=20):
             ]
         )
     return _table(rows)
+
+
+def _size_text(size_bytes):
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20)):
+        if size_bytes >= size:
+            return f"{size_bytes / size:.3g} {unit}"
+    return f"{size_bytes / 1024:.3g} KiB"
+
+
+def _memory_text(rank):
+    """What a step holds where it holds most, and who made it."""
+    what, held, parameters, largest = rank.data["peak"]
+    if not held:
+        return ""
+    rows = [[f"  {maker}", _size_text(size)] for maker, size in largest]
+    return (
+        f"\nmemory of rank {rank.rank}: {_size_text(held)} between ops at the peak, beside "
+        f"{_size_text(parameters)} of parameters and of the optimizer; it is in {what}, and the largest are "
+        f"then\n{_table(rows)}"
+    )
 
 
 def _peaks():
@@ -253,9 +273,27 @@ def _trace(ranks):
         for index, begin, end in rank.data["op_spans"]:
             what, _, talks, *_ = rank.data["ops"][index]
             events.append(span(what, "communication" if talks else "op", begin, end))
+        events += _held(rank, start)
     if len({len(rank.calls) for rank in ranks}) == 1:
         events += _arrows(ranks, start)
     return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def _held(rank, start):
+    """What lies between ops, as a curve."""
+    before = None
+    for index, begin, _ in rank.data["op_spans"]:
+        held = rank.data["ops"][index][7]
+        if held == before:
+            continue
+        before = held
+        yield {
+            "ph": "C",
+            "name": "memory between ops",
+            "pid": rank.rank,
+            "ts": (begin + rank.offset - start) / 1e3,
+            "args": {"MiB": held / (1 << 20)},
+        }
 
 
 def _arrows(ranks, start):
@@ -281,7 +319,8 @@ def report(folder):
         json.dump(_trace(ranks), file)
     dropped = sum(rank.data["dropped"] for rank in ranks)
     return (
-        f"{_ranks_table(ranks)}\nops of rank {ranks[0].rank}:\n{_ops_table(ranks[0])}\n{_hints(ranks)}"
+        f"{_ranks_table(ranks)}\nops of rank {ranks[0].rank}:\n{_ops_table(ranks[0])}"
+        f"{_memory_text(ranks[0])}\n{_hints(ranks)}"
         + (f"{dropped} spans are not in the trace, only in the tables\n" if dropped else "")
         + f"trace for ui.perfetto.dev or chrome://tracing: {os.path.join(folder, 'trace.json')}\n"
     )

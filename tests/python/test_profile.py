@@ -61,11 +61,36 @@ def test_the_table_has_the_rate_of_a_product_and_its_share_of_the_peak(tmp_path,
             product(square)
     (op,) = [op for op in _profile._load(tmp_path)[0].data["ops"] if op[1] == "matmul"]
     assert op[3] == 20
-    assert op[5:] == [20 * 2 * side**3, 20 * 3 * 4 * side**2]
+    assert op[5:] == [20 * 2 * side**3, 20 * 3 * 4 * side**2, 4 * side**2]
     row = re.search(r"^matmul \[.*", capfd.readouterr().out, re.MULTILINE).group()
     rate, share = map(float, re.search(r"% +(\S+) +\S+ +(\d+) %$", row).groups())
     assert rate == pytest.approx(op[5] / op[4], rel=0.01)
     assert 1 <= share <= 1000  # the peak is measured afterwards, beside other tests
+
+
+def test_it_is_told_what_lies_between_ops_where_most_does(tmp_path, capfd):
+    """x (64, 256) to (64, 4096), which its relu still needs, to one number for each row."""
+    x = muster.Tensor(numpy.ones((64, 256), numpy.float32))
+    w = muster.Parameter(numpy.full((256, 4096), 0.01, numpy.float32), name="w")
+    step = muster.value_and_grad(lambda x: ops.reduce_sum(ops.tanh(ops.matmul(x, w))), None, [w])
+    step(x)
+    with train.profile(tmp_path):
+        step(x)
+    (rank,) = _profile._load(tmp_path)
+    what, held, parameters, largest = rank.data["peak"]
+    assert parameters == 256 * 4096 * 4
+    assert ["tanh_grad float32 (64, 4096)", 64 * 4096 * 4] in largest
+    assert ["matmul float32 (256, 4096)", 256 * 4096 * 4] in largest  # the gradient
+    assert held == max(op[7] for op in rank.data["ops"])
+    assert "matmul" in what
+    printed = capfd.readouterr().out
+    assert re.search(
+        r"^memory of rank 0: \S+ MiB between ops at the peak, beside 4 MiB", printed, re.MULTILINE
+    )
+    trace = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    curve = [event["args"]["MiB"] for event in trace if event["ph"] == "C"]
+    assert max(curve) == held / (1 << 20)
+    assert curve[0] < max(curve)
 
 
 def test_ops_by_themselves_count_the_work_of_each_call(tmp_path, capfd):
@@ -76,7 +101,7 @@ def test_ops_by_themselves_count_the_work_of_each_call(tmp_path, capfd):
             ops.matmul(square, square)
     (op,) = [op for op in _profile._load(tmp_path)[0].data["ops"] if op[1] == "matmul"]
     assert op[3] == 3
-    assert op[5:] == [sum(2 * side**3 for side in sides), sum(3 * 4 * side**2 for side in sides)]
+    assert op[5:7] == [sum(2 * side**3 for side in sides), sum(3 * 4 * side**2 for side in sides)]
 
 
 def test_shares_add_up_to_the_whole(tmp_path, capfd):

@@ -113,9 +113,44 @@ std::string text_of(const CompiledPlan& plan, const PlannedStep& step) {
   return text;
 }
 
+namespace {
+
+constexpr std::size_t held_shown_max = 5;
+
+// The largest first.
+std::vector<RunObserver::Description::Held> values_during(const Graph& graph, const PlannedStep& step) {
+  const std::vector<ValueId> roots = roots_of(graph);
+  constexpr auto nowhere = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> maker(graph.values.size(), nowhere), last(graph.values.size(), 0);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const ValueId id : graph.nodes[i].inputs) last[roots[id]] = i;
+    for (const ValueId id : graph.nodes[i].outputs) {
+      if (roots[id] == id) maker[id] = i;
+      last[roots[id]] = i;
+    }
+  }
+  for (const ValueId id : graph.outputs) last[roots[id]] = graph.nodes.size();
+  std::vector<RunObserver::Description::Held> held;
+  for (ValueId id = 0; id < graph.values.size(); ++id) {
+    if (maker[id] == nowhere || maker[id] >= step.node + step.nodes || last[id] < step.node) continue;
+    held.push_back({fmt::format("{} {}", graph.nodes[maker[id]].op->name, to_string(graph.values[id])),
+                    graph.values[id].size_bytes()});
+  }
+  std::ranges::stable_sort(held, std::greater{}, &RunObserver::Description::Held::bytes);
+  return held;
+}
+
+}  // namespace
+
 RunObserver::Description describe(const CompiledPlan& plan, const PlannedStep& step) {
   const PlanStep does = explain_step(plan, step);
-  return {.text = text_of(plan, step), .flops = does.flops, .bytes = does.bytes};
+  RunObserver::Description described{.text = text_of(plan, step), .flops = does.flops, .bytes = does.bytes};
+  for (const auto& [id, parameter] : plan.graph.parameters)
+    described.parameters_bytes += parameter->held_type().size_bytes();
+  described.held = values_during(plan.graph, step);
+  for (const auto& held : described.held) described.held_bytes += held.bytes;
+  described.held.resize(std::min(described.held.size(), held_shown_max));
+  return described;
 }
 
 std::string to_string(const CompiledPlan& plan) {

@@ -145,7 +145,8 @@ nb::dict profile_object(const train::Profile& profile) {
         profile.phases.at(static_cast<std::size_t>(i)).count();
   nb::list ops;
   for (const train::Profile::Op& op : profile.ops)
-    ops.append(nb::make_tuple(op.what, op.op, op.talks, op.calls, op.total.count(), op.flops, op.bytes));
+    ops.append(nb::make_tuple(op.what, op.op, op.talks, op.calls, op.total.count(), op.flops, op.bytes,
+                              op.held_bytes));
   nb::list op_spans, phase_spans;
   for (const train::Profile::Span& span : profile.spans) {
     const nb::object what =
@@ -161,6 +162,10 @@ nb::dict profile_object(const train::Profile& profile) {
   made["op_spans"] = op_spans;
   made["phase_spans"] = phase_spans;
   made["dropped"] = profile.dropped;
+  nb::list largest;
+  for (const auto& held : profile.peak.largest) largest.append(nb::make_tuple(held.what, held.bytes));
+  made["peak"] =
+      nb::make_tuple(profile.peak.what, profile.peak.held_bytes, profile.peak.parameters_bytes, largest);
   return made;
 }
 
