@@ -82,6 +82,18 @@ void read_roles(PartialSettings& said, const RunFlags& flags) {
   said.roles = Setting<std::vector<std::string>>{CLI::detail::split(*flags.roles, ','), "--roles"};
 }
 
+Result<> read_preload(PartialSettings& said, const RunFlags& flags) {
+  if (!flags.preload) return {};
+  if (flags.preload->empty()) return wrong("--preload: name modules, as in --preload torch,torch._dynamo");
+  std::vector<std::string> modules;
+  for (std::string_view rest = *flags.preload;; rest.remove_prefix(rest.find(',') + 1)) {
+    modules.emplace_back(rest.substr(0, rest.find(',')));
+    if (rest.find(',') == std::string_view::npos) break;
+  }
+  said.preload = Setting<std::vector<std::string>>{std::move(modules), "--preload"};
+  return {};
+}
+
 Result<> read_environment(PartialSettings& said, const RunFlags& flags) {
   for (const std::string& entry : flags.environment) {
     const auto equals = entry.find('=');
@@ -191,6 +203,12 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
           "What --max-restarts starts again: the process that died, which the others wait for, or the "
           "whole group (default: process)")
       ->type_name("process|group");
+  command
+      .add_option(
+          "--preload", flags.preload,
+          "Import these modules of Python once on each host; its processes begin with them, also when "
+          "they are started again")
+      ->type_name("MODULE,MODULE");
   command.add_option("--env", flags.environment, "Set a variable for the processes; repeatable")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
@@ -226,6 +244,7 @@ Result<launch::PartialSettings> settings_of(const RunFlags& flags) {
   MUSTER_TRY_VOID(read_hosts(said, flags));
   read_roles(said, flags);
   MUSTER_TRY_VOID(read_tail(said, flags));
+  MUSTER_TRY_VOID(read_preload(said, flags));
   MUSTER_TRY_VOID(read_environment(said, flags));
   return said;
 }

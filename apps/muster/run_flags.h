@@ -14,7 +14,7 @@ struct RunFlags {
   using Text = std::optional<std::string>;
   using Number = std::optional<std::int64_t>;
 
-  Text preset, roles, hosts, hostfile, ssh, scheduler, style, rank_table, log_folder, tail, restart,
+  Text preset, roles, hosts, hostfile, ssh, scheduler, style, rank_table, log_folder, tail, preload, restart,
       metrics_port, metrics_file, profile, dashboard;
   Text tls_config, client_password_file, server_password_file, token_file;
   Number slots, servers, host_count, host_index, port, max_restarts;

@@ -3,10 +3,21 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace muster::launch {
+
+// A process of Python that begins with modules imported: it is forked from one that has imported them, with
+// these variables, for all processes of its host.
+struct Preload {
+  std::vector<std::string> modules = {};  // in this order
+  std::string origin = {};                // who asked for them: "--preload"
+  std::map<std::string, std::string> environment = {};
+
+  friend bool operator==(const Preload&, const Preload&) = default;
+};
 
 struct ProcessSpec {
   enum class Kind {
@@ -19,6 +30,7 @@ struct ProcessSpec {
   std::vector<std::string> arguments = {};  // the program first; it is searched in PATH as a shell does
   std::map<std::string, std::string> environment = {};  // set on top of the launcher's own variables
   std::string log_name = {};                            // its log's name in the folder of logs
+  std::optional<Preload> preload = {};                  // `arguments` are a command of Python's then
 
   friend bool operator==(const ProcessSpec&, const ProcessSpec&) = default;
 };

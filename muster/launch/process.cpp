@@ -20,27 +20,6 @@ extern char** environ;
 namespace muster::launch {
 namespace {
 
-struct Pipe {
-  net::Descriptor read, write;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
-  return Pipe{net::Descriptor(ends[0]), net::Descriptor(ends[1])};
-}
-
-// The launcher's variables with the spec's on top, as execvpe wants them.
-std::vector<std::string> merged_environment(const std::map<std::string, std::string>& on_top) {
-  std::vector<std::string> entries;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    if (!on_top.contains(std::string(text.substr(0, text.find('='))))) entries.emplace_back(text);
-  }
-  for (const auto& [name, value] : on_top) entries.push_back(name + '=' + value);
-  return entries;
-}
-
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> result;
   for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
@@ -50,6 +29,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 struct Streams {
   int input, out, error;  // without an input it is empty
+  int kept;               // or -1
 };
 
 // The child's side of the fork: only calls that are safe between fork and exec. Returns when exec fails.
@@ -61,6 +41,7 @@ void become(char* const* arguments, char* const* environment, const Streams& str
   ::dup2(input, STDIN_FILENO);
   ::dup2(streams.out, STDOUT_FILENO);
   ::dup2(streams.error, STDERR_FILENO);
+  if (streams.kept >= 0) ::fcntl(streams.kept, F_SETFD, 0);
   for (const int number : {SIGPIPE, SIGTTOU, SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
@@ -96,7 +77,23 @@ std::vector<pid_t> children() {
 
 }  // namespace
 
-Result<ChildProcess> start_process(const ProcessSpec& spec, int input) {
+Result<Pipe> make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
+  return Pipe{net::Descriptor(ends[0]), net::Descriptor(ends[1])};
+}
+
+std::vector<std::string> merged_environment(const std::map<std::string, std::string>& on_top) {
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (!on_top.contains(std::string(text.substr(0, text.find('='))))) entries.emplace_back(text);
+  }
+  for (const auto& [name, value] : on_top) entries.push_back(name + '=' + value);
+  return entries;
+}
+
+Result<ChildProcess> start_process(const ProcessSpec& spec, int input, int kept) {
   MUSTER_TRY(Pipe out, make_pipe());
   MUSTER_TRY(Pipe error, make_pipe());
   MUSTER_TRY(Pipe failure, make_pipe());  // closed by a successful exec, or brings its error number
@@ -109,7 +106,7 @@ Result<ChildProcess> start_process(const ProcessSpec& spec, int input) {
   if (pid < 0) return fail_errno("cannot start another process", errno);
   if (pid == 0) {
     become(argument_pointers.data(), environment_pointers.data(),
-           {.input = input, .out = out.write.get(), .error = error.write.get()}, parent);
+           {.input = input, .out = out.write.get(), .error = error.write.get(), .kept = kept}, parent);
     const int number = errno;
     [[maybe_unused]] const ssize_t written = ::write(failure.write.get(), &number, sizeof number);
     ::_exit(127);

@@ -4,6 +4,8 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "muster/launch/launch_spec.h"
@@ -19,9 +21,18 @@ struct ChildProcess {
   net::Descriptor error;
 };
 
-// Fails when the program cannot be started, naming it. Standard input is `input`, or empty. To be called by a
-// process with one thread.
-Result<ChildProcess> start_process(const ProcessSpec& spec, int input = -1);
+struct Pipe {
+  net::Descriptor read, write;
+};
+// Programs that are started do not inherit it.
+Result<Pipe> make_pipe();
+
+// Fails when the program cannot be started, naming it. Standard input is `input`, or empty; `kept` is
+// inherited under its own number. To be called by a process with one thread.
+Result<ChildProcess> start_process(const ProcessSpec& spec, int input = -1, int kept = -1);
+
+// The launcher's variables with others on top, "NAME=value" each.
+std::vector<std::string> merged_environment(const std::map<std::string, std::string>& on_top);
 
 // Orphans below this process become its children from here on, whatever session or group they moved to.
 Result<> adopt_orphans();

@@ -16,6 +16,7 @@
 #include "muster/launch/keeper.h"
 #include "muster/launch/otlp.h"
 #include "muster/launch/ports.h"
+#include "muster/launch/preload/preload.h"
 #include "muster/launch/presets/preset.h"
 #include "muster/launch/protection.h"
 #include "muster/launch/rank_table.h"
@@ -132,6 +133,7 @@ Result<Work> make_work(const JobSettings& job, const Environment& environment, c
   work.gathered.tell(input);
   MUSTER_TRY(work.spec, preset->spec(input));
   keep_roles(work.spec, job.roles.value);
+  add_preload(work.spec, job);
   return work;
 }
 
@@ -143,6 +145,8 @@ std::string announcement(const JobSettings& job, const LaunchSpec& spec) {
   const auto& variables = spec.processes.front().environment;
   if (variables.contains("MS_SCHED_HOST"))
     text += fmt::format(", scheduler at {}:{}", variables.at("MS_SCHED_HOST"), variables.at("MS_SCHED_PORT"));
+  if (spec.processes.front().preload)
+    text += fmt::format(", {} imported once for all", fmt::join(job.preload.value, ","));
   text += fmt::format(", logs in {}", job.log_folder.value);
   if (spec.waits_for_release) text += "; this host serves the first one, where the output of the job is";
   return text;
@@ -326,6 +330,7 @@ std::string quoted_word(const std::string& word) {
 Result<JobSettings> prepared(JobSettings job, const Environment& environment) {
   MUSTER_TRY(const Preset* preset, find_preset(job.preset));
   MUSTER_TRY_VOID(preset->check(job, environment));
+  MUSTER_TRY_VOID(check_preload(job));
   MUSTER_TRY_VOID(find_tls_config(job, environment));
   MUSTER_TRY_VOID(hand_on_secrets(job, environment));
   MUSTER_TRY_VOID(check_protection(*preset, job, environment));

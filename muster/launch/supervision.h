@@ -42,7 +42,7 @@ class Supervisor final : public CrewListener {
         options_(options),
         console_(STDOUT_FILENO, STDERR_FILENO, options.is_colored),
         outputs_(console_, options.log_folder, options.tail),
-        local_(options.run_folder),
+        local_(options.run_folder, options.clock),
         early_ends_(options.token, options.clock) {}
 
   int run();

@@ -89,6 +89,7 @@ void Supervisor::start_watch() {
 
 void Supervisor::on_start_failure(std::size_t index, const Error& error) {
   Running& process = processes_[index];
+  outputs_.release(index);  // what an import has written
   if (process.restarts.restarts() == 0 && group_restarts_ == 0) {
     if (start_failure_.empty())
       start_failure_ = process.host.empty() || process.crew == &local_
@@ -332,7 +333,8 @@ void Supervisor::on_loss(const Crew& crew, const std::string& reason) {
 }
 
 void Supervisor::on_note(const Crew& crew, std::string_view line) {
-  console_.line(Stream::error, {}, fmt::format("muster: host {}: {}", host_of(crew), line));
+  const std::string host = &crew == &local_ && hosts_.size() == 1 ? "" : host_of(crew);
+  say(host.empty() ? std::string(line) : fmt::format("host {}: {}", host, line));
 }
 
 // ---- Starting again ---------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ class Agent final : public CrewListener {
         run_folder_(std::move(run_folder)),
         keeper_fd_(keeper_fd),
         lease_(lease),
-        crew_(run_folder_) {
+        crew_(run_folder_, clock) {
     crew_.set_listener(*this);
   }
 
@@ -56,7 +56,7 @@ class Agent final : public CrewListener {
     send(agent::Ended{.process = number(process), .wait_status = static_cast<std::uint32_t>(wait_status)});
   }
   void on_loss(const Crew&, const std::string& reason) override { give_up(reason); }
-  void on_note(const Crew&, std::string_view) override {}
+  void on_note(const Crew&, std::string_view line) override { send(agent::Note{.line = std::string(line)}); }
 
  private:
   static std::uint32_t number(std::size_t process) { return static_cast<std::uint32_t>(process); }
@@ -141,7 +141,8 @@ void Agent::wait() {
       {.fd = STDOUT_FILENO, .events = static_cast<short>(queue_.empty() ? 0 : POLLOUT), .revents = 0}};
   const std::size_t crew_at = polled.size();
   crew_.add_polled(polled, queue_.size() < queue_size_max);
-  const TimePoint deadline = std::min(heard_at_ + lease_, beat_at_);
+  TimePoint deadline = std::min(heard_at_ + lease_, beat_at_);
+  if (const auto time = crew_.wake_at()) deadline = std::min(deadline, *time);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock_.now());
   const int timeout_ms = static_cast<int>(std::max<std::int64_t>(0, left.count()));
   if (::poll(polled.data(), polled.size(), timeout_ms) < 0) return;
@@ -215,7 +216,9 @@ void Agent::obey(const agent::Message& message) {
   } else if (const auto* file = std::get_if<agent::MakeFile>(&message)) {
     crew_.make_files({{.path = file->path, .contents = file->contents, .is_secret = file->is_secret}});
   } else if (const auto* start = std::get_if<agent::Start>(&message)) {
-    crew_.start(start->process, {.arguments = start->arguments, .environment = start->environment});
+    crew_.start(
+        start->process,
+        {.arguments = start->arguments, .environment = start->environment, .preload = start->preload});
   } else if (const auto* signal = std::get_if<agent::Signal>(&message)) {
     crew_.signal(signal->process, static_cast<int>(signal->number));
   } else if (std::holds_alternative<agent::End>(message)) {

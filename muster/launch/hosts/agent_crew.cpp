@@ -65,7 +65,8 @@ void AgentCrew::make_files(const std::vector<FileSpec>& files) {
 void AgentCrew::start(std::size_t process, const ProcessSpec& spec) {
   send(agent::Start{.process = static_cast<std::uint32_t>(process),
                     .arguments = spec.arguments,
-                    .environment = spec.environment});
+                    .environment = spec.environment,
+                    .preload = spec.preload});
 }
 
 void AgentCrew::signal(std::size_t process, int number) {
@@ -230,6 +231,8 @@ void AgentCrew::take_message(agent::Message message) {
     listener_->on_start_failure(not_started->process, {Code::not_found, not_started->message});
   } else if (const auto* output = std::get_if<agent::Output>(&message)) {
     listener_->on_output(output->process, output->stream, output->bytes);
+  } else if (const auto* said = std::get_if<agent::Note>(&message)) {
+    note(said->line);
   } else if (const auto* ended = std::get_if<agent::Ended>(&message)) {
     listener_->on_end(ended->process, static_cast<int>(ended->wait_status));
   } else {

@@ -15,10 +15,22 @@ constexpr std::size_t ports_max = 65'536;
 // The frame's type of each alternative of Message, in their order.
 constexpr std::array<std::uint16_t, std::variant_size_v<Message>> types = {
     0x0300, 0x0301, 0x0302, 0x0303, 0x0304, 0x0305, 0x0306,  // of the launcher
-    0x0310, 0x0311, 0x0312, 0x0313, 0x0314, 0x0315, 0x0316, 0x0317};
+    0x0310, 0x0311, 0x0312, 0x0313, 0x0314, 0x0315, 0x0316, 0x0317, 0x0318};
 
 struct Writer {
   net::ByteWriter& to;
+
+  void texts(const std::vector<std::string>& list) {
+    to.number(static_cast<std::uint32_t>(list.size()));
+    for (const std::string& text : list) to.text(text);
+  }
+  void variables(const std::map<std::string, std::string>& table) {
+    to.number(static_cast<std::uint32_t>(table.size()));
+    for (const auto& [name, value] : table) {
+      to.text(name);
+      to.text(value);
+    }
+  }
 
   void operator()(const Setup& m) { to.text(m.folder); }
   void operator()(const Reserve& m) {
@@ -33,13 +45,12 @@ struct Writer {
   }
   void operator()(const Start& m) {
     to.number(m.process);
-    to.number(static_cast<std::uint32_t>(m.arguments.size()));
-    for (const std::string& word : m.arguments) to.text(word);
-    to.number(static_cast<std::uint32_t>(m.environment.size()));
-    for (const auto& [name, value] : m.environment) {
-      to.text(name);
-      to.text(value);
-    }
+    texts(m.arguments);
+    variables(m.environment);
+    texts(m.preload ? m.preload->modules : std::vector<std::string>());
+    if (!m.preload) return;
+    to.text(m.preload->origin);
+    variables(m.preload->environment);
   }
   void operator()(const Signal& m) {
     to.number(m.process);
@@ -75,6 +86,7 @@ struct Writer {
   }
   void operator()(const Failed& m) { to.text(m.message); }
   void operator()(const Gone& m) { to.number(static_cast<std::uint8_t>(m.none_left)); }
+  void operator()(const Note& m) { to.text(m.line); }
 };
 
 struct Reader {
@@ -84,6 +96,19 @@ struct Reader {
   // For people, on the launcher's terminal.
   std::string words() { return std::string(cut(printable(text(), LineBreaks::kept), text_size_max)); }
   std::uint32_t number() { return from.number<std::uint32_t>(); }
+  std::vector<std::string> texts() {
+    std::vector<std::string> list;
+    for (std::uint32_t left = from.count(words_max, 4); left > 0; --left) list.push_back(text());
+    return list;
+  }
+  std::map<std::string, std::string> variables() {
+    std::map<std::string, std::string> table;
+    for (std::uint32_t left = from.count(words_max, 8); left > 0; --left) {
+      std::string name = text();
+      table[std::move(name)] = text();
+    }
+    return table;
+  }
 
   void operator()(Setup& m) { m.folder = text(); }
   void operator()(Reserve& m) {
@@ -98,11 +123,12 @@ struct Reader {
   }
   void operator()(Start& m) {
     m.process = number();
-    for (std::uint32_t left = from.count(words_max, 4); left > 0; --left) m.arguments.push_back(text());
-    for (std::uint32_t left = from.count(words_max, 8); left > 0; --left) {
-      std::string name = text();
-      m.environment[std::move(name)] = text();
-    }
+    m.arguments = texts();
+    m.environment = variables();
+    std::vector<std::string> modules = texts();
+    if (modules.empty()) return;
+    m.preload = Preload{.modules = std::move(modules), .origin = words()};
+    m.preload->environment = variables();
   }
   void operator()(Signal& m) {
     m.process = number();
@@ -138,6 +164,7 @@ struct Reader {
   }
   void operator()(Failed& m) { m.message = words(); }
   void operator()(Gone& m) { m.none_left = from.number<std::uint8_t>() != 0; }
+  void operator()(Note& m) { m.line = words(); }
 };
 
 // The alternative of that number, empty.

@@ -3,19 +3,21 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "muster/base/base.h"
+#include "muster/launch/launch_spec.h"
 #include "muster/launch/lines.h"
 #include "muster/net/net.h"
 
 namespace muster::launch::agent {
 
 // The agent's first line. What stands before it was written by the shell there. The number is the format's.
-inline constexpr std::string_view greeting = "muster agent 2\n";
+inline constexpr std::string_view greeting = "muster agent 3\n";
 inline constexpr std::string_view greeting_of_any_format = "muster agent ";
 inline constexpr std::size_t noise_size_max = 64 * 1024;
 inline constexpr std::uint64_t payload_size_max = 4 << 20;
@@ -47,6 +49,7 @@ struct Start {
   std::uint32_t process = 0;
   std::vector<std::string> arguments = {};
   std::map<std::string, std::string> environment = {};
+  std::optional<Preload> preload = {};
   friend bool operator==(const Start&, const Start&) = default;
 };
 struct Signal {
@@ -106,8 +109,14 @@ struct Gone {
   friend bool operator==(const Gone&, const Gone&) = default;
 };
 
+// What it has to say, for people.
+struct Note {
+  std::string line = {};
+  friend bool operator==(const Note&, const Note&) = default;
+};
+
 using Message = std::variant<Setup, Reserve, MakeFile, Start, Signal, Heartbeat, End, Hello, Ports, Started,
-                             StartFailed, Output, Ended, Failed, Gone>;
+                             StartFailed, Output, Ended, Failed, Gone, Note>;
 
 std::string encode(const Message& message);
 Result<Message> decode(const net::Frame& frame);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "muster/launch/hosts/agents.h"
+#include "muster/launch/preload/preload.h"
 
 namespace muster::launch {
 namespace {
@@ -92,6 +93,7 @@ Result<SshWork> make_ssh_work(const Preset& preset, const PresetInput& input, in
                                   .rank_table = input.rank_table,
                                   .token = input.token};
     MUSTER_TRY(LaunchSpec spec, preset.spec(input_there));
+    add_preload(spec, job_there);
     work.hosts.push_back({.name = job.hosts.value[i].name, .spec = std::move(spec)});
     if (places[i]) work.hosts.back().agent = agents.take(*places[i]);
   }

@@ -28,6 +28,7 @@ class Reader {
     MUSTER_TRY_VOID(read_hosts());
     MUSTER_TRY_VOID(read_command());
     MUSTER_TRY_VOID(read_tail());
+    MUSTER_TRY_VOID(read_preload());
     MUSTER_TRY_VOID(read_environment());
     MUSTER_TRY_VOID(refuse_unauthorized());
     return said_;
@@ -186,6 +187,15 @@ class Reader {
     return {};
   }
 
+  Result<> read_preload() {
+    const toml::node* node = take("preload");
+    if (node == nullptr) return {};
+    MUSTER_TRY(auto modules, texts_of(*node, "preload"));
+    if (modules.empty()) return wrong(*node, "preload", "names no module");
+    said_.preload = Setting<std::vector<std::string>>{std::move(modules), origin("preload")};
+    return {};
+  }
+
   Result<> read_environment() {
     const toml::node* node = take("environment");
     if (node == nullptr) return {};
@@ -313,6 +323,7 @@ std::vector<JobFileEntry> job_file_entries(const JobSettings& job) {
   writer.number("restarts", job.max_restarts);
   if (job.restarts_group()) writer.text("restart", job.restart);
   writer.text("style", job.style);
+  if (!job.preload.value.empty()) writer.line("preload", quoted_list(job.preload.value), job.preload.origin);
   writer.text("rank_table", job.rank_table);
   writer.text("logs", job.log_folder);
   writer.text("metrics_port", job.metrics_port);

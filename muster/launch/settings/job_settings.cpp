@@ -27,8 +27,9 @@ constexpr auto fields = std::make_tuple(
     &PartialSettings::max_restarts, &PartialSettings::restart, &PartialSettings::style,
     &PartialSettings::rank_table, &PartialSettings::ssh, &PartialSettings::log_folder,
     &PartialSettings::recovery_folder, &PartialSettings::metrics_port, &PartialSettings::dashboard,
-    &PartialSettings::tail, &PartialSettings::tls_config, &PartialSettings::client_password_file,
-    &PartialSettings::server_password_file, &PartialSettings::token_file, &PartialSettings::is_open);
+    &PartialSettings::tail, &PartialSettings::preload, &PartialSettings::tls_config,
+    &PartialSettings::client_password_file, &PartialSettings::server_password_file,
+    &PartialSettings::token_file, &PartialSettings::is_open);
 
 Result<> check_range(const std::optional<Setting<std::int64_t>>& said, std::string_view what,
                      std::int64_t least, std::int64_t most) {
@@ -196,6 +197,7 @@ Result<JobSettings> complete(const PartialSettings& said) {
   take(job.max_restarts, said.max_restarts);
   take(job.restart, said.restart);
   take(job.style, said.style);
+  take(job.preload, said.preload);
   take(job.rank_table, said.rank_table);
   take(job.ssh, said.ssh);
   take(job.log_folder, said.log_folder);

@@ -58,6 +58,7 @@ struct PartialSettings {
   Said<std::int64_t> max_restarts = {};
   Said<std::string> restart = {};  // "process" or "group"
   Said<std::string> style = {};
+  Said<std::vector<std::string>> preload = {};
   Said<std::string> rank_table = {};
   Said<std::string> ssh = {};  // the ssh command, in words
   Said<std::string> log_folder = {};
@@ -93,7 +94,9 @@ struct JobSettings {
   Setting<std::int64_t> max_restarts = {};
   Setting<std::string> restart = {"process"};  // what is started again: who died, or the whole "group"
   Setting<std::string> style = {};             // of the pytorch preset; empty: its default
-  Setting<std::string> rank_table = {};        // a file, or empty
+  Setting<std::vector<std::string>> preload =
+      {};                                // modules that are imported once for all processes of a host
+  Setting<std::string> rank_table = {};  // a file, or empty
   Setting<std::string> ssh = {"ssh"};
   Setting<std::string> log_folder = {};       // empty: muster-logs/<time>
   Setting<std::string> recovery_folder = {};  // empty: below the logs

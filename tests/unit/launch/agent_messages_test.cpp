@@ -23,6 +23,8 @@ TEST(AgentMessages, ComeOutAsTheyWentIn) {
       Reserve{.count = 3, .min = 5000, .max = 10000},
       MakeFile{.path = "/run/x", .contents = std::string("a\0b", 3), .is_secret = true},
       Start{.process = 7, .arguments = {"python3", "train.py", ""}, .environment = {{"A", "1"}, {"B", ""}}},
+      Start{.arguments = {"python3", "train.py"},
+            .preload = Preload{.modules = {"torch"}, .origin = "--preload", .environment = {{"A", "1"}}}},
       Signal{.process = 7, .number = 15},
       Heartbeat{},
       End{},
@@ -33,8 +35,9 @@ TEST(AgentMessages, ComeOutAsTheyWentIn) {
       Output{.process = 7, .stream = Stream::error, .bytes = "loss\n"},
       Ended{.process = 7, .wait_status = 9},
       Failed{.message = "no"},
-      Gone{.none_left = false}};
-  ASSERT_THAT(messages.size(), Eq(std::variant_size_v<Message>));
+      Gone{.none_left = false},
+      Note{.line = "words"}};
+  ASSERT_THAT(messages.size(), Eq(std::variant_size_v<Message> + 1));  // start with modules and without
   for (const Message& message : messages) {
     const auto read = decode(framed(message));
     ASSERT_TRUE(read) << message.index() << ": " << read.error().message;
