@@ -16,6 +16,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 SCRIPT = HERE / "peers/torch_backend.py"
 PACKAGES = HERE.parent / "build/python"
 LONGEST_S = 900
+PROGRAM = HERE.parent / "build/apps/muster/muster"
 IMPORT = "import torch, torch.distributed, torch.nn"
 
 
@@ -47,6 +49,7 @@ ROWS = [
     Row("resnet", "ResNet-50 b8 under DDP, 2 ranks, over one process alone", "resnet", 2, of_alone=1.03),
     Row("fsdp", "step of a transformer of 25 M parameters under FSDP2, 4 ranks", "fsdp", 4, of_gloo=0.5),
     Row("start", "start of 8 ranks to the end of the first step", "start", 8, over_import=0.5),
+    Row("preload", "the same by torchrun, and by `muster run --preload`", "start", 8, over_import=0.5),
 ]
 
 
@@ -94,12 +97,46 @@ def run(arguments: list[str], ranks: int) -> tuple[float, str]:
     return taken, printed[0]
 
 
+def launch(backend: str, row: Row) -> float:
+    """Seconds of a job that torchrun starts for Gloo, and for Muster the launcher, which imports once."""
+    python = os.environ["MUSTER_PEER_TORCH"]
+    with tempfile.TemporaryDirectory() as folder:
+        if backend == "gloo":
+            port = ("--master-port", str(free_port()))
+            launcher = [
+                python,
+                "-m",
+                "torch.distributed.run",
+                "--nproc-per-node",
+                str(row.ranks),
+                *port,
+                SCRIPT,
+            ]
+        else:
+            options = ("--preload", "torch,torch._dynamo", "--log-dir", folder)
+            launcher = [PROGRAM, "run", "-n", str(row.ranks), "--preset", "pytorch", *options, python, SCRIPT]
+        begin = time.perf_counter()
+        done = subprocess.run(
+            [*launcher, backend, row.part],
+            env=os.environ | {"PYTHONPATH": str(PACKAGES), "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.DEVNULL,
+            timeout=LONGEST_S,
+            check=False,
+        )
+    if done.returncode != 0:
+        sys.exit(f"{launcher} ended with {done.returncode}")
+    return time.perf_counter() - begin
+
+
 def measure(row: Row, taken: Taken) -> None:
     if row.of_alone is not None:
         taken.add("alone", json.loads(run([str(SCRIPT), "alone", row.part], 1)[1])["seconds"])
     if row.over_import is not None:
         taken.add("import", run(["-c", IMPORT], row.ranks)[0])
     for backend in ("gloo", "muster"):
+        if row.name == "preload":
+            taken.add(backend, launch(backend, row))
+            continue
         whole, printed = run([str(SCRIPT), backend, row.part], row.ranks)
         taken.add(backend, whole if row.part == "start" else json.loads(printed.splitlines()[-1])["seconds"])
 

@@ -76,6 +76,43 @@ def test_variables_travel_only_when_they_are_named(folder, monkeypatch):
     assert "[worker 0] a b\n" in done.stdout
 
 
+IMPORTS_ONCE = """
+import os, pathlib, signal
+print(f"{os.environ['HOST_NAME']}: rank {os.environ['RANK']}, {os.environ.get('MUSTER_RESTART_COUNT')}")
+assert os.getcwd() == os.path.dirname(os.path.realpath(__file__))
+import slow
+if os.environ["RANK"] == "2" and "MUSTER_RESTART_COUNT" not in os.environ:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_each_host_imports_once_what_its_processes_begin_with(folder):
+    (folder / "slow.py").write_text(
+        "import os\nopen(f\"imports-{os.environ['HOST_NAME']}\", 'a').write('x')\n"
+    )
+    options = ("--preset", "pytorch", "--max-restarts", "1", "--preload", "slow")
+    done = run(folder, "a:2,b:2", IMPORTS_ONCE, *options)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        "[worker 0] a: rank 0, None",
+        "[worker 1] a: rank 1, None",
+        "[worker 2] b: rank 2, 1",
+        "[worker 2] b: rank 2, None",
+        "[worker 3] b: rank 3, None",
+    ]
+    assert [(folder / f"imports-{host}").read_text() for host in "ab"] == ["x", "x"]
+
+
+def test_a_host_that_cannot_import_is_named(folder):
+    (folder / "some.py").write_text("import os\nif os.environ['HOST_NAME'] == 'b': import nosuch\n")
+    done = run(folder, "a:1,b:1", "print('ran')", "--preset", "pytorch", "--preload", "some")
+    assert done.returncode == 127
+    assert (
+        "host b: --preload: some cannot be imported: ModuleNotFoundError: No module named 'nosuch'"
+        in done.stderr
+    )
+
+
 TOKEN = """
 import os, pathlib
 name = os.environ["NAME"]

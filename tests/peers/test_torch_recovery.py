@@ -25,6 +25,7 @@ class Job:
     """`muster run` of the training, whose lines are read as they come."""
 
     peer, script = "TORCH", SCRIPT
+    more_flags: tuple[str, ...] = ()
 
     def __init__(self, folder: Path, ranks: int, *options: str, **variables: str) -> None:
         flags = (
@@ -36,6 +37,7 @@ class Job:
             "99",
             "--log-dir",
             str(folder / "logs"),
+            *self.more_flags,
         )
         self.process = Process(
             "muster run",
@@ -229,6 +231,39 @@ def test_the_three_lines_of_the_page_run(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(re.findall(r"rank \d of 2: loss", done.stdout)) == 2
+
+
+class ForkedJob(Job):
+    more_flags = ("--preload", "torch,torch._dynamo,muster.torch")
+
+
+def seconds_to_the_next_step(kind: type, folder: Path, kills: int, *options: str) -> list[float]:
+    job = kind(folder, 2, *options)
+    seconds = []
+    try:
+        for kill in range(kills):
+            job.read(r"loss")
+            os.kill(pid_of(kill % 2, job), signal.SIGKILL)
+            killed = time.time()
+            job.read("ranks go on from rank")
+            job.read(r"loss")
+            seconds.append(time.time() - killed)
+        job.end()
+    finally:
+        job.stop()
+    assert job.outcome() == unbroken(2, *options)
+    return seconds
+
+
+@pytest.mark.timeout(1200)
+def test_a_rank_that_is_forked_from_imported_modules_is_back_sooner_with_the_same_bits(tmp_path):
+    options = ("epochs=10", "rows=96", "pause=0.02")
+    taken = {
+        kind: statistics.median(seconds_to_the_next_step(kind, tmp_path / kind.__name__, 3, *options))
+        for kind in (Job, ForkedJob)
+    }
+    print("kill to the next step:", {kind.__name__: f"{seconds:.2f} s" for kind, seconds in taken.items()})
+    assert taken[ForkedJob] < taken[Job] / 2
 
 
 @pytest.mark.timeout(3600)
