@@ -293,6 +293,9 @@ _HOLDERS = {
         "mindspore.common._generators",
     ),
     "async_ckpt_thread_status": "mindspore.train",
+    **dict.fromkeys(
+        ("convert_model", "load", "load_mindir", "save_mindir"), "mindspore.train._mindir._cells"
+    ),
     "set_algo_parameters": "mindspore.parallel",
     "vmap": "mindspore.ops",
 }

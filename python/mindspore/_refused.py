@@ -8,8 +8,8 @@ does of MindSpore's.
 _COMPLEX = ("Muster has no complex numbers", "keep real and imaginary part in two tensors, or use numpy")
 _DEVICES = "it is made for Ascend or GPU, not for a CPU"
 _MINDIR = (
-    "Muster neither reads nor writes MindIR",
-    "keep weights with save_checkpoint or .safetensors, and a network with export(file_format='ONNX')",
+    "MindIR files are not divided over devices, and printed tensors are not read back",
+    "export one file with file_format='MINDIR'",
 )
 _SECOND_ORDER = ("MindSpore has it for Ascend and GPU alone", "use nn.Momentum or nn.Lamb")
 _REWRITE = ("Muster does not rewrite the text of networks", "change the cell itself: replace its attributes")
@@ -152,9 +152,8 @@ _TABLE = (
     (
         _MINDIR,
         {
-            "mindspore": "export_split_mindir load load_mindir save_mindir convert_model parse_print",
-            "mindspore.train": "export_split_mindir load convert_model parse_print",
-            "mindspore.nn": "GraphCell",
+            "mindspore": "export_split_mindir parse_print",
+            "mindspore.train": "export_split_mindir parse_print",
         },
     ),
     (

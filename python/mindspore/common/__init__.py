@@ -32,4 +32,6 @@ __all__ = [
     "recompute",
     "set_seed",
 ]
-__getattr__ = _names.missing(__name__)
+__getattr__ = _names.missing(
+    __name__, holders=dict.fromkeys(("load_mindir", "save_mindir"), "mindspore.train._mindir._cells")
+)

@@ -304,6 +304,7 @@ _METRICS = """
 """
 _HOLDERS = {name: f"{__name__}.{module}" for module, names in (_LATER | _INSIDE).items() for name in names}
 _HOLDERS |= dict.fromkeys(_METRICS.split(), "mindspore.train.metrics")
+_HOLDERS["GraphCell"] = "mindspore.train._mindir._cells"
 _HOLDERS["no_init_parameters"] = "mindspore.nn.utils"
 
 for _name in ("MultiHeadAttention", "RMSNorm", *_HOLDERS):  # of muster.nn alone, or with other arguments here

@@ -110,7 +110,8 @@ def without_settings(name: str, function) -> type[Primitive]:
     def compute(self, *inputs):
         return function(*inputs)
 
-    return type(name, (Primitive,), {"__init__": __init__, "compute": compute, "__doc__": function.__doc__})
+    members = {"__init__": __init__, "compute": compute, "__doc__": function.__doc__, "_settings": ()}
+    return type(name, (Primitive,), members)
 
 
 def of_row(name: str, settings: dict, function) -> type[Primitive]:
@@ -126,7 +127,19 @@ def of_row(name: str, settings: dict, function) -> type[Primitive]:
     def compute(self, *inputs):
         return function(*inputs, **{each: getattr(self, each) for each in settings})
 
-    return type(name, (Primitive,), {"__init__": __init__, "compute": compute, "__doc__": function.__doc__})
+    members = {"__init__": __init__, "compute": compute, "__doc__": function.__doc__}
+    return type(name, (Primitive,), {**members, "_settings": tuple(settings)})
+
+
+def settings_of(primitive: type[Primitive]) -> tuple[str, ...]:
+    """The names of what objects of this class are made with, in their order."""
+    known = getattr(primitive, "_settings", None)
+    if known is None:
+        import inspect
+
+        parameters = list(inspect.signature(primitive.__init__).parameters.values())[1:]
+        known = tuple(each.name for each in parameters if each.kind == each.POSITIONAL_OR_KEYWORD)
+    return known
 
 
 def class_keeper(made: dict):

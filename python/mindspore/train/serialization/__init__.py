@@ -135,5 +135,7 @@ def export(net, *inputs, file_name, file_format, **kwargs):
     muster.export(net, inputs, name if name.endswith(".onnx") else name + ".onnx")
 
 
-__all__ = ["export", "load_checkpoint", "load_param_into_net", "save_checkpoint"]
-__getattr__ = _names.missing(__name__)
+__all__ = ["convert_model", "export", "load", "load_checkpoint", "load_param_into_net", "save_checkpoint"]
+__getattr__ = _names.missing(
+    __name__, holders=dict.fromkeys(("convert_model", "load"), "mindspore.train._mindir._cells")
+)
