@@ -50,6 +50,7 @@ void bind_metrics(nb::module_& core);
 void bind_callbacks(nb::module_& core);
 void bind_checkpoint(nb::module_& core);
 void bind_export(nb::module_& core);
+void bind_network_nodes(nb::module_& core);
 void bind_explanation(nb::module_& core);
 void bind_model(nb::module_& core);
 void bind_recoverable(nb::module_& core);

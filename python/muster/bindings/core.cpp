@@ -44,6 +44,7 @@ NB_MODULE(_core, core) {
   bind_callbacks(core);
   bind_checkpoint(core);
   bind_export(core);
+  bind_network_nodes(core);
   bind_explanation(core);
   bind_stacks(core);
   bind_telemetry(core);

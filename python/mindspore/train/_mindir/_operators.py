@@ -9,6 +9,7 @@ import muster
 from mindspore import ops
 from mindspore.ops._primitive import Primitive, settings_of
 from mindspore.train._mindir import _wire
+from muster import _core
 
 # The numbers that dtypes have as inputs of primitives.
 _TYPE_IDS = {
@@ -84,6 +85,8 @@ def _chosen(primitive: str, name: str, value):
 def operator(primitive: _wire.Message, value_of):
     """What computes the primitive: a function of the inputs of its nodes. UnknownError: nothing here does."""
     name = primitive.op_type
+    if name.startswith(_wire.OWN):
+        return _row(name.removeprefix(_wire.OWN), primitive, value_of)
     if primitive.prim_type != _wire.PRIMITIVE_FUNCTION:
         return _of_attributes(name, {each.name: each for each in primitive.attribute}, value_of)
     if name in _functions():
@@ -98,6 +101,23 @@ def operator(primitive: _wire.Message, value_of):
         if key not in made:
             made[key] = kind(*(_chosen(name, *each) for each in zip(names, settings, strict=True)))
         return made[key](*inputs[: len(inputs) - len(names)])
+
+    return call
+
+
+def _row(name: str, primitive: _wire.Message, value_of):
+    """A row of Muster's, as _writer._own writes it."""
+    if name not in _core._op_names():
+        raise UnknownError(f"{_wire.OWN}{name} (of another version)")
+    settings = {}
+    for key, kind, value in value_of(primitive.attribute[0]):
+        if kind == "dtype":
+            value = getattr(muster, "bool_" if value == "bool" else value)
+        settings[key] = float.fromhex(value) if kind == "float" else value
+
+    def call(*inputs):
+        outputs = _core._apply_row(name, list(inputs), settings)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     return call
 

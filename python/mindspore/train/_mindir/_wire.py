@@ -24,6 +24,7 @@ DTYPES = {
 }
 FLOAT, INT64, STRING, BOOL, DOUBLE, TENSORS, TUPLE, LIST, DICT = 1, 7, 8, 9, 11, 19, 20, 21, 22
 UMONAD, IOMONAD, NONE = 23, 24, 25
+OWN = "muster."  # before the names of rows that MindSpore has no counterpart for
 PRIMITIVE, PRIMITIVE_FUNCTION = 1, 2  # settings are attributes of the one, and inputs of the other
 
 # By message: the number of each field, its name, and how it is written. "*" is a repeated one.

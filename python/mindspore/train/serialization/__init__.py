@@ -124,14 +124,29 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
 
 
 def export(net, *inputs, file_name, file_format, **kwargs):
-    """What `net` computes of `inputs`, as FILE_NAME.onnx; of MindSpore's formats only ONNX is provided."""
+    """What `net` computes of `inputs`, not training, as FILE_NAME.mindir or FILE_NAME.onnx.
+
+    Args:
+        net: A cell, or for MINDIR a function.
+        inputs: Tensors, whose shapes and dtypes those of the file are; for MINDIR also numbers, which are
+            constants of the file.
+        file_format: "MINDIR", which mindspore.load reads, here and in MindSpore; or "ONNX".
+        kwargs: For MINDIR custom_func, a function that is given the file as a message and may change it.
+
+    NotImplementedError names an op that cannot be exported, its cell and its line.
+    """
     call = "mindspore.export"
-    if file_format != "ONNX":
-        raise NotImplementedError(
-            f"{call}: file_format {file_format!r} is not provided: use 'ONNX', which most runtimes read"
-        )
+    if file_format not in ("AIR", "MINDIR", "ONNX"):
+        raise ValueError(f"{call}: file_format is 'MINDIR' or 'ONNX', not {file_format!r}")
+    if file_format == "AIR":
+        raise ValueError(f"{call}: AIR files are for Ascend alone: use 'MINDIR' or 'ONNX'")
+    if file_format == "MINDIR":
+        from mindspore.train._mindir import _export
+
+        _export.export(net, inputs, _path(call, file_name), **kwargs)
+        return
     _refuse_settings(call, kwargs)
-    name = str(file_name)
+    name = _path(call, file_name)
     muster.export(net, inputs, name if name.endswith(".onnx") else name + ".onnx")
 
 
