@@ -174,6 +174,26 @@ Result<std::vector<checkpoint::Entry>> entries_of_state(const graph::ParameterPt
 
 }  // namespace
 
+namespace {
+
+// From such a size on a table in a worker's memory is worth a word.
+constexpr std::int64_t large_table_bytes = std::int64_t{1} << 30;
+
+void warn_of_large_table(const graph::Parameter& table) {
+  const Shape& shape = table.served_rows()->shape;
+  const std::int64_t size_bytes = shape.elements() * static_cast<std::int64_t>(sizeof(float));
+  if (size_bytes < large_table_bytes ||
+      !process().warnings_given.insert("large table " + table.name()).second)
+    return;
+  log::warning(
+      fmt::format("a checkpoint in one piece has all rows of table '{}' in each worker's memory ({:.1f} "
+                  "GiB, and what the optimizer keeps for them): with integrated_save=False the parameter "
+                  "servers write them themselves",
+                  table.name(), static_cast<double>(size_bytes) / (1 << 30)));
+}
+
+}  // namespace
+
 bool is_on_servers(const graph::Parameter& parameter) {
   return parameter.served_rows() || graph::served_state(parameter);
 }
@@ -182,6 +202,7 @@ Result<std::vector<checkpoint::Entry>> entries_on_servers(const graph::Parameter
                                                           const std::string& name) {
   if (const auto state = graph::served_state(*parameter)) return entries_of_state(parameter, *state, name);
   if (parameter->served_rows()->takes_any_id()) return updated_rows(parameter, name);
+  warn_of_large_table(*parameter);
   MUSTER_TRY(const Tensor rows, all_rows(parameter));
   return std::vector<checkpoint::Entry>{{name, rows}};
 }

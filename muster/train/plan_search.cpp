@@ -10,13 +10,6 @@
 namespace muster::train {
 namespace {
 
-std::string memory_text(std::size_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (bytes < (1 << 20)) return fmt::format("{:.1f} KiB", value / (1 << 10));
-  if (bytes < (1 << 30)) return fmt::format("{:.1f} MiB", value / (1 << 20));
-  return fmt::format("{:.2f} GiB", value / (1 << 30));
-}
-
 std::vector<graph::StepLayout> layouts_for(std::uint32_t workers) {
   std::vector<graph::StepLayout> made;
   for (std::uint32_t model = 1; model <= workers; ++model) {
@@ -61,6 +54,13 @@ nlohmann::json json_of(const StepPlan& plan) {
 }
 
 }  // namespace
+
+std::string memory_text(std::size_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes < (1 << 20)) return fmt::format("{:.1f} KiB", value / (1 << 10));
+  if (bytes < (1 << 30)) return fmt::format("{:.1f} MiB", value / (1 << 20));
+  return fmt::format("{:.2f} GiB", value / (1 << 30));
+}
 
 FoundPlans find_plans(const std::vector<const NotedGraph*>& step, const SearchOptions& options) {
   FoundPlans found;

@@ -35,6 +35,8 @@ FoundPlans find_plans(const std::vector<const NotedGraph*>& step, const SearchOp
 // Of those that need too much the one that needs least; null: none is dropped for its memory.
 const StepPlan* smallest_dropped(const FoundPlans& found);
 
+// "1.2 MiB"
+std::string memory_text(std::size_t bytes);
 // "data=4, model=2, zero=1"
 std::string to_string(const graph::StepLayout& layout);
 // The table for people, or one line of JSON.

@@ -38,57 +38,80 @@ Result<> begin(const StepLayout& layout) {
   return make_groups(layout);
 }
 
-// What rank 0 finds; data 0 where it finds none.
-StepLayout best_of(const graph::Graph& graph, std::span<const Tensor> inputs,
-                   const graph::PlanOptions& options, const std::optional<CallTimes>& calls) {
-  const NotedGraph noted{.graph = graph, .inputs = {inputs.begin(), inputs.end()}, .options = options};
-  const FoundPlans found =
-      find_plans({&noted}, {.workers = world_size(), .memory_bytes = std::nullopt, .calls = calls});
-  if (found.plans.empty()) return {.data = 0};
+// What rank 0 finds, as it tells the others.
+struct Choice {
+  std::uint32_t data = 0;  // 0: none
+  std::uint32_t model = 1;
+  std::int64_t zero_level = 0;
+  // Of the plan that needs least memory, where none is found that needs little enough; 0: not for memory.
+  std::uint64_t least_bytes = 0;
+
+  StepLayout smallest(std::uint32_t workers) const {
+    return {.data = workers / model, .model = model, .zero_level = zero_level};
+  }
+  StepLayout layout() const { return {.data = data, .model = model, .zero_level = zero_level}; }
+};
+
+Choice best_of(const NotedGraph& noted, const SearchOptions& options) {
+  const FoundPlans found = find_plans({&noted}, options);
+  if (found.plans.empty()) {
+    const StepPlan* const smallest = smallest_dropped(found);
+    if (smallest == nullptr) return {};
+    return {.data = 0,
+            .model = smallest->layout.model,
+            .zero_level = smallest->layout.zero_level,
+            .least_bytes = smallest->prediction->peak_bytes};
+  }
   log::info(fmt::format("the step is divided by {}: predicted {} a step", to_string(found.plans[0].layout),
                         graph::time_text(found.plans[0].prediction->step_s())));
-  return found.plans[0].layout;
+  const StepLayout& best = found.plans[0].layout;
+  return {.data = best.data, .model = best.model, .zero_level = best.zero_level};
 }
 
 // Calls are measured by all workers, and rank 0 decides for all.
-Result<StepLayout> decided_by_all(const graph::Graph& graph, std::span<const Tensor> inputs,
-                                  const graph::PlanOptions& options) {
-  std::string problem;
+Result<Choice> decided_by_all(const NotedGraph& noted, std::optional<std::size_t> memory_bytes) {
+  SearchOptions options{.workers = world_size(), .memory_bytes = memory_bytes};
   Session* const session = Session::current();
-  if (session == nullptr)  // `muster explain` shows the first of some workers
-    return best_of(graph, inputs, options, read_call_times(world_size(), problem));
-  std::optional<CallTimes> calls;
+  if (session == nullptr) {  // `muster explain` shows the first of some workers
+    std::string problem;
+    options.calls = read_call_times(world_size(), problem);
+    return best_of(noted, options);
+  }
   Collectives& collectives = session->collectives();
   if (session->membership().local_size() == world_size())
     MUSTER_TRY_VOID(collectives.call_all([&](Communicator& all) -> Result<> {
-      MUSTER_TRY(calls, measure_calls(all));
+      MUSTER_TRY(options.calls, measure_calls(all));
       return {};
     }));
-  std::array<std::int64_t, 3> chosen{};
-  if (rank() == 0) {
-    const StepLayout best = best_of(graph, inputs, options, calls);
-    chosen = {best.data, best.model, best.zero_level};
-  }
-  MUSTER_TRY_VOID(collectives.call_all(
-      [&](Communicator& all) { return all.broadcast(chosen.data(), sizeof chosen, 0); }));
-  return StepLayout{.data = static_cast<std::uint32_t>(chosen[0]),
-                    .model = static_cast<std::uint32_t>(chosen[1]),
-                    .zero_level = chosen[2]};
+  Choice chosen;
+  if (rank() == 0) chosen = best_of(noted, options);
+  MUSTER_TRY_VOID(
+      collectives.call_all([&](Communicator& all) { return all.broadcast(&chosen, sizeof chosen, 0); }));
+  return chosen;
 }
 
 }  // namespace
 
 Result<> StepPlanner::decide(const graph::Graph& graph, std::span<const Tensor> inputs,
                              const graph::PlanOptions& options) {
-  MUSTER_TRY(const StepLayout layout, decided_by_all(graph, inputs, options));
-  if (layout.data == 0)
+  const NotedGraph noted{.graph = graph, .inputs = {inputs.begin(), inputs.end()}, .options = options};
+  MUSTER_TRY(const Choice chosen, decided_by_all(noted, memory_bytes_));
+  if (chosen.least_bytes > 0)
+    return fail(
+        Code::invalid_argument,
+        fmt::format(
+            "parallel.plan: no plan of {} workers needs {} or less at its peak: that which needs least, {}, "
+            "takes {}. Start more workers, make the batch smaller, or allow more",
+            world_size(), memory_text(*memory_bytes_), to_string(chosen.smallest(world_size())),
+            memory_text(chosen.least_bytes)));
+  if (chosen.data == 0)
     return fail(
         Code::invalid_argument,
         fmt::format("parallel.plan: the step of '{}' cannot be divided over {} workers: `muster plan -n "
                     "{} SCRIPT` says why",
                     graph.name, world_size(), world_size()));
-  layout_ = layout;
-  return begin(layout);
+  layout_ = chosen.layout();
+  return begin(*layout_);
 }
 
 Result<bool> StepPlanner::divide_weights(const graph::Graph& graph) {
@@ -136,11 +159,12 @@ Result<bool> StepPlanner::compiling(graph::Graph& graph, std::span<const Tensor>
   return false;
 }
 
-Result<> plan_steps(std::uint32_t data, std::uint32_t model) {
+Result<> plan_steps(std::uint32_t data, std::uint32_t model, std::optional<std::size_t> memory_bytes) {
   std::optional<StepLayout> layout;
   if (data > 0) layout = StepLayout{.data = data, .model = model};
   const bool ends = data == 1 && model == 1;
-  process().planner = ends ? nullptr : new StepPlanner(layout);  // kept: a run may still look at it
+  process().planner =
+      ends ? nullptr : new StepPlanner(layout, memory_bytes);  // kept: a run may still look at it
   if (explain_mode() == ExplainMode::off && process().cost_watch.load() == nullptr)
     graph::observe_graphs(process().planner);
   if (!layout) set_shares_batch(world_size() > 1, fmt::format("data={},model=1", world_size()));

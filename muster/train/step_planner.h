@@ -1,6 +1,7 @@
 // StepPlanner: divides steps that have no layout in the script (parallel.plan). Public for python.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,7 +18,9 @@ namespace muster::train {
 class StepPlanner final : public graph::GraphObserver {
  public:
   // Nothing: how is decided at the first step that trains, by rank 0 for all.
-  explicit StepPlanner(std::optional<graph::StepLayout> layout) : layout_(layout) {}
+  // `memory_bytes`: a worker may need no more at the peak then; nothing: any.
+  explicit StepPlanner(std::optional<graph::StepLayout> layout, std::optional<std::size_t> memory_bytes)
+      : layout_(layout), memory_bytes_(memory_bytes) {}
 
   Result<bool> compiling(graph::Graph& graph, std::span<const Tensor> inputs,
                          const graph::PlanOptions& options) override;
@@ -28,6 +31,7 @@ class StepPlanner final : public graph::GraphObserver {
   Result<bool> divide_weights(const graph::Graph& graph);
 
   std::optional<graph::StepLayout> layout_;
+  std::optional<std::size_t> memory_bytes_;
   bool has_cut_ = false;  // the samples of a step that trains
   // That were decided about; those that are gone may leave their address to others.
   std::map<const graph::Parameter*, std::weak_ptr<graph::Parameter>> known_;
@@ -35,6 +39,6 @@ class StepPlanner final : public graph::GraphObserver {
 
 // From now on steps are divided so; data 0: as rank 0 decides; data and model 1: not at all. Every worker
 // calls it alike, before its first step.
-Result<> plan_steps(std::uint32_t data, std::uint32_t model);
+Result<> plan_steps(std::uint32_t data, std::uint32_t model, std::optional<std::size_t> memory_bytes = {});
 
 }  // namespace muster::train

@@ -131,7 +131,21 @@ def _make_groups(sizes: list[int], cutting: int, rank: int) -> None:
 _made_groups: set[str] = set()
 
 
-def plan(data: int | None = None, model: int = 1, zero: int = 0) -> None:
+def _size(memory: int | str) -> int:
+    """Bytes of 2 << 30, or "2GiB"."""
+    number, unit = memory, 1
+    if isinstance(memory, str):
+        units = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+        unit = units.get(memory[-3:], 0)
+        number = float(memory[:-3]) if unit and memory[:-3].strip().replace(".", "", 1).isdigit() else 0
+    if isinstance(memory, bool) or not isinstance(memory, int | str) or number <= 0:
+        raise ValueError(
+            f"plan: memory is a number of bytes, or a text as '512MiB' or '2GiB', not {memory!r}"
+        )
+    return int(number * unit)
+
+
+def plan(data: int | None = None, model: int = 1, zero: int = 0, *, memory: int | str | None = None) -> None:
     """Divides a step that has no layout of its own over the workers: `data` of them share its samples, and
     `model` of them its weights. After init(), before the network is made; the script stays as it is.
 
@@ -147,12 +161,14 @@ def plan(data: int | None = None, model: int = 1, zero: int = 0) -> None:
             trains, by rank 0 for all.
         model: Weights are cut into so many parts. data * model is the number of workers.
         zero: 1: `data` also shares the state of the optimizer (`Zero`). 0: it does not.
+        memory: Of what is chosen, a worker may need no more at its peak, by prediction: bytes, or "512MiB".
 
     Raises:
         TypeError: One of them is no whole number.
-        ValueError: data * model is not the number of workers; `zero` is not 0 or 1; the parallel mode is
-            'data_parallel'; or, at the first step, the batch cannot be cut so. (Later ones, as the last of an
-            epoch, are computed whole by each worker then.)
+        ValueError: `memory` is no size, or is given with `data`; data * model is not the number of workers;
+            `zero` is not 0 or 1; the parallel mode is 'data_parallel'; or, at the first step, no plan needs
+            so little memory, or the batch cannot be cut so. (Later ones, as the last of an epoch, are computed
+            whole by each worker then.)
         NotImplementedError: As mesh() says; or, at the first step, it runs in eager mode, or the optimizer
             needs whole parameters (Lamb).
     """
@@ -161,11 +177,16 @@ def plan(data: int | None = None, model: int = 1, zero: int = 0) -> None:
             raise TypeError(f"plan: {name} is a whole number, not {value!r}")
     if zero not in (0, 1):
         raise ValueError(f"plan: zero is {zero}: it is 0, or 1, which shares the state of the optimizer")
+    if memory is not None and data is not None:
+        raise ValueError(
+            "plan: memory says what may be chosen, and data, model and zero are given: leave one away"
+        )
+    memory_bytes = None if memory is None else _size(memory)
     context = _core._context()
     if data is None:
         if context["world_size"] > 1 and context["parallel_mode"] == "data_parallel":
             mesh(data=context["world_size"])  # says why not
-        _core._plan_steps(0, 1)
+        _core._plan_steps(0, 1, memory_bytes)
         return
     mesh(data=data, model=model)
     if context["world_size"] > 1:

@@ -188,6 +188,9 @@ def test_a_plan_that_does_not_fit_is_an_error_at_its_line_or_before_the_first_st
         ("parallel.plan(data=2.0)", "data is a whole number"),
         ("muster.set_context(mode='eager'); parallel.plan()", "choose graph mode"),
         ("parallel.plan(data=2)", "a batch of 5 samples cannot be cut into 2 equal parts"),
+        ("parallel.plan(memory='1KiB')", "needs 1.0 KiB or less at its peak: that which needs least, data="),
+        ("parallel.plan(memory='2 apples')", "memory is a number of bytes"),
+        ("parallel.plan(data=2, memory='2GiB')", "leave one away"),
     ]:
         with Job(code("dense", line, batch=5), 2) as job:
             assert all(worker.wait(60) != 0 for worker in job.workers)

@@ -67,8 +67,11 @@ void bind_place(nb::module_& core) {
     return nb::cast<const PythonParameter&>(parameter).parameter()->share().has_value();
   });
   core.def(
-      "_plan_steps", [](std::uint32_t data, std::uint32_t model) { unwrap(train::plan_steps(data, model)); },
-      nb::arg("data"), nb::arg("model"),
+      "_plan_steps",
+      [](std::uint32_t data, std::uint32_t model, std::optional<std::size_t> memory_bytes) {
+        unwrap(train::plan_steps(data, model, memory_bytes));
+      },
+      nb::arg("data"), nb::arg("model"), nb::arg("memory_bytes") = nb::none(),
       "How steps are divided that have no layout; data 0: rank 0 decides at the first step.");
   core.def("_set_shares_batch", &train::set_shares_batch, nb::arg("shares"), nb::arg("mesh"),
            nb::arg("mesh_stages") = 1, "Whether all workers compute one batch together, as parts of a mesh.");
