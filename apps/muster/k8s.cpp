@@ -108,6 +108,7 @@ Result<> take_settings(Flags& flags) {
   MUSTER_TRY_VOID(take_hosts(job, said));
   take(job.preset, said.preset);
   take(job.style, said.style);
+  take(job.preload, said.preload);
   take(job.command, said.command);
   take(job.nodes, said.host_count);
   take(job.slots, said.slots);

@@ -222,6 +222,7 @@ script = "train.py"
 arguments = ["--epochs", "3"]
 hosts = ["a:4", "b:4"]
 style = "env"
+preload = ["torch", "torch._dynamo"]
 port = 29500
 
 [environment]
@@ -238,7 +239,8 @@ def test_a_job_file_says_what_flags_do_not(tmp_path):
     assert job["spec"]["completions"] == 2
     worker = containers(job)["worker"]
     assert worker["command"] == [
-        *["muster", "run", "--preset", "pytorch", "--style", "env", "--nnodes", "2", "-n", "4"],
+        *["muster", "run", "--preset", "pytorch", "--style", "env", "--preload", "torch,torch._dynamo"],
+        *["--nnodes", "2", "-n", "4"],
         *["--scheduler", "train-0.train:29501", "--log-dir", "/var/log/muster", "train.py", "--epochs", "3"],
     ]
     values = {variable["name"]: variable["value"] for variable in worker["env"]}

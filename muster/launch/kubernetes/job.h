@@ -30,7 +30,8 @@ struct Job {
   std::string name_space = {};  // empty: that of kubectl
   std::string image = {};
   std::string preset = "muster";
-  std::string style = {};  // of the preset; empty: its default
+  std::string style = {};                 // of the preset; empty: its default
+  std::vector<std::string> preload = {};  // modules that each pod imports once, of Python
   SchedulerPlace scheduler_place = SchedulerPlace::sidecar;
   std::vector<std::string> command = {};  // the script or program as it is in the image, and its arguments
   std::map<std::string, std::string> environment = {};

@@ -1,6 +1,7 @@
 #include "muster/launch/kubernetes/pods.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace muster::launch::kubernetes {
 namespace {
@@ -66,6 +67,7 @@ Document run_command(const Job& job, const std::string& roles) {
   };
   add("--preset", job.preset);
   if (!job.style.empty()) add("--style", job.style);
+  if (!job.preload.empty()) add("--preload", fmt::format("{}", fmt::join(job.preload, ",")));
   add("--nnodes", std::to_string(job.nodes));
   if (roles == "scheduler" && !has_sidecar(job)) add("--node-rank", "0");  // no index in a Job of its own
   add("-n", std::to_string(job.slots));

@@ -10,6 +10,7 @@ from muster.torch._older import OlderGroup
 from muster.torch._process_group import MusterProcessGroup, UncompiledProcessGroup
 from muster.torch._recovering_backend import RecoveringBackend, recovers
 from muster.torch._rendezvous import connect, master_of
+from muster.torch._start import hint
 from muster.torch._state import GroupState
 
 
@@ -51,6 +52,8 @@ def create(opts, backend_options) -> MusterBackend | ProcessGroup:
 
     Raises RuntimeError for devices other than the CPU.
     """
+    if not torch.distributed.is_initialized():
+        hint()
     devices = _devices()
     others = [device for device, name in devices.items() if name == "muster" and device != "cpu"]
     if others:
