@@ -227,3 +227,83 @@ def test_what_export_does_not_take(net, inputs, settings, error, words, tmp_path
     with pytest.raises(error, match=words):
         ms.export(net, *inputs, **{"file_name": str(tmp_path / "a"), "file_format": "MINDIR", **settings})
     assert os.listdir(tmp_path) == []
+
+
+# ---- Inputs of unknown sizes ---------------------------------------------------------------------------
+
+
+def unknown(*shape, dtype=ms.float32):
+    return ms.Tensor(shape=list(shape), dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("name", "open_axes"),
+    [
+        ("lenet", (0,)),
+        ("resnet", (0,)),
+        ("resnet", (0, 2, 3)),
+        ("textcnn", (0,)),
+        ("transformer block", (0,)),
+        ("mlp", (0,)),
+        ("multihead attention", (1,)),
+        ("Pad", (0,)),
+        ("x[:, 1:, 0]", (0,)),
+        ("ops.cat((x, x), 1)", (0, 1)),
+    ],
+)
+def test_a_file_takes_any_size_where_it_was_left_open(name, open_axes, tmp_path):
+    net, inputs = CASES[name]
+    net.set_train(False)
+
+    def shape_of(array, size):
+        is_mask = array.dtype == np.bool_
+        return [size if at in open_axes and not is_mask else old for at, old in enumerate(array.shape)]
+
+    def of(array, size):
+        return ms.Tensor(np.resize(array, shape_of(array, size)))
+
+    kinds = {"float32": ms.float32, "int32": ms.int32, "bool": ms.bool_}
+    given = [
+        unknown(*shape_of(each, None), dtype=kinds[str(each.dtype)])
+        if each.dtype != np.bool_
+        else ms.Tensor(each)
+        for each in inputs
+    ]
+    loaded = exported(net, *given, folder=tmp_path)
+    for size in (9, 12):
+        tensors = [of(each, size) for each in inputs]
+        agree(flat(loaded(*tensors)), flat(net(*tensors)))
+
+
+def test_sizes_that_are_open_are_minus_one_in_the_file(tmp_path):
+    exported(nn.Dense(3, 4), unknown(None, 3), folder=tmp_path)
+    graph = ms.load_mindir(str(tmp_path / "net.mindir")).graph
+    assert graph.input[0].tensor[0].dims == [-1, 3] and graph.output[0].tensor[0].dims == [-1, 4]
+    with pytest.raises(RuntimeError, match=r"input 'x0' of .* has the shape \(-1, 3\)"):
+        ms.convert_model(str(tmp_path / "net.mindir"), str(tmp_path / "net"), "ONNX")
+
+
+@pytest.mark.parametrize(
+    ("compute", "words"),
+    [
+        (lambda x: x.sum(0) / x.shape[0], "Div has an argument that follows the size"),
+        (lambda x: x + ops.zeros_like(x), "Add has an argument that follows the size"),
+        (lambda x: (x[:, None] * x).reshape(x.shape[0], x.shape[0], 3, 1), "Reshape has an argument"),
+        (lambda x: x[: x.shape[0] // 2], "StridedSlice has an argument"),
+        (lambda x: x[: min(x.shape[0], 8)], "computes something else"),
+        (lambda x: ops.one_hot((x > 0).int(), x.shape[0], 1.0, 0.0), "OneHot has an argument"),
+        (lambda x: ops.tile(x, (x.shape[0], 1)), "has an argument"),
+        (lambda x: x if x.shape[0] == 2 else x + 1, "computes something else"),
+        (lambda x: x * 2 if x.shape[0] == 2 else x + 1, "computes something else"),
+        (lambda x: x if x.shape[0] == 2 else x[None], "computes something else"),
+        (lambda x: x + ms.Tensor(np.ones(x.shape[0], np.float32))[:, None], "follows the size"),
+    ],
+)
+def test_what_follows_a_size_and_cannot_be_written_says_so(compute, words, tmp_path):
+    with pytest.raises(NotImplementedError, match=words):
+        exported(compute, unknown(None, 3), folder=tmp_path)
+
+
+def test_borders_that_follow_the_size_of_a_picture_say_so(tmp_path):
+    with pytest.raises(NotImplementedError, match="Conv2D has a setting that follows the size"):
+        exported(nn.Conv2d(1, 1, 3, 2, pad_mode="same"), unknown(1, 1, None, None), folder=tmp_path)

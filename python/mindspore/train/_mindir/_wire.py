@@ -202,7 +202,12 @@ def _items(field: _Field, wire: int, value) -> list:
 
 def write(message: Message) -> bytes:
     """The bytes of the message."""
-    pieces = []
+    return b"".join(pieces(message))
+
+
+def pieces(message: Message) -> list:
+    """The bytes of the message in parts; blocks of elements are not copied."""
+    made = []
     for field in _BY_NUMBER[message.kind].values():
         if not message.has(field.name):
             continue
@@ -210,8 +215,8 @@ def write(message: Message) -> bytes:
         if field.kind == "UserInfo":
             value = [Message("UserInfo", key=key, value=each) for key, each in value.items()]
         for each in value if field.repeated else [value]:
-            pieces += _written(field, each)
-    return b"".join(pieces)
+            made += _written(field, each)
+    return made
 
 
 def _written(field: _Field, value) -> list:
@@ -221,11 +226,9 @@ def _written(field: _Field, value) -> list:
         return [key, _varint_bytes(int(value) & (1 << 64) - 1)]
     if wire != 2:
         return [key, struct.pack("<f" if wire == 5 else "<d", value)]
-    if field.kind in _FIELDS:
-        value = write(value)
-    elif field.kind == "text":
-        value = value.encode()
-    return [key, _varint_bytes(len(value)), value]
+    plain = [value.encode() if field.kind == "text" else value]
+    within = pieces(value) if field.kind in _FIELDS else plain
+    return [key, _varint_bytes(sum(map(len, within))), *within]
 
 
 def _varint_bytes(value: int) -> bytes:

@@ -98,7 +98,8 @@ def type_attribute(name: str, types) -> _wire.Message:
 class Writer:
     """The graph of a file while it is made."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, shares_constants: bool = True):
+        self._shares_constants = shares_constants
         self.graph = _wire.Message("Graph", name=name, bprop_hash="", bprop_filepath="")
         self.graph.node, self.graph.output, self.graph.input, self.graph.parameter = [], [], [], []
         self._primitives = {}
@@ -112,6 +113,8 @@ class Writer:
     def constant(self, value) -> str:
         """The name of a constant: a number, a text, a tuple of them, None, a dtype or a tensor."""
         key = (type(value), repr(value)) if not isinstance(value, muster.Tensor) else id(value)
+        if not self._shares_constants:
+            key = len(self.graph.node)
         if key not in self._constants:
             name = f"ValueNode_{len(self.graph.node)}"
             node = _wire.Message(
@@ -271,6 +274,20 @@ def _in_inference(net, call):
 
 def model_of(net, inputs, names) -> tuple[_wire.Message, set]:
     """The file of a network as a message, and the rows in it that only Muster reads."""
+    if not any(_is_open(each) for each in inputs):
+        return _model_of(net, inputs, names)
+    from mindspore.train._mindir import _sizes
+
+    first, foreign = _model_of(net, _sizes.filled(inputs, 0), names, shares_constants=False)
+    other, _ = _model_of(net, _sizes.filled(inputs, 1), names, shares_constants=False)
+    return _sizes.merged(first, other), foreign
+
+
+def _is_open(value) -> bool:
+    return isinstance(value, muster.Tensor) and any(size < 0 for size in value.shape)
+
+
+def _model_of(net, inputs, names, shares_constants=True) -> tuple[_wire.Message, set]:
     from mindspore.train._mindir import _rules
 
     structure = []
@@ -285,7 +302,7 @@ def model_of(net, inputs, names) -> tuple[_wire.Message, set]:
 
     title = type(net).__name__ if isinstance(net, muster.Cell) else getattr(net, "__name__", "function")
     network = _in_inference(net, lambda: _core._traced_network(call, tensors, title))
-    writer = Writer(f"1_{title}_construct_1")
+    writer = Writer(f"1_{title}_construct_1", shares_constants)
     values = network["values"]
     found = {}
     for at, (value, name) in enumerate(zip(network["inputs"], names, strict=True)):
@@ -362,17 +379,17 @@ def _add_outputs(writer, structure, outputs, types) -> None:
 
 def write_file(model: _wire.Message, path: str) -> None:
     """Writes the file at once: it is there as a whole, or as it was."""
-    content = _wire.write(model)
-    if len(content) > _BYTES_MAX:
+    pieces = _wire.pieces(model)
+    if (size := sum(map(len, pieces))) > _BYTES_MAX:
         raise NotImplementedError(
-            f"export: {path!r} would have {len(content)} bytes, and a MindIR file has at most {_BYTES_MAX}: "
+            f"export: {path!r} would have {size} bytes, and a MindIR file has at most {_BYTES_MAX}: "
             "export parts of the network, each to a file of its own"
         )
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     part = f"{path}.part"
     try:
         with open(part, "wb") as file:
-            file.write(content)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
