@@ -167,8 +167,8 @@ def plan(data: int | None = None, model: int = 1, zero: int = 0, *, memory: int 
         TypeError: One of them is no whole number.
         ValueError: `memory` is no size, or is given with `data`; data * model is not the number of workers;
             `zero` is not 0 or 1; the parallel mode is 'data_parallel'; or, at the first step, no plan needs
-            so little memory, or the batch cannot be cut so. (Later ones, as the last of an epoch, are computed
-            whole by each worker then.)
+            so little memory, or the batch cannot be cut so. (Later ones, as the last of an epoch, are
+            computed whole by each worker then.)
         NotImplementedError: As mesh() says; or, at the first step, it runs in eager mode, or the optimizer
             needs whole parameters (Lamb).
     """
