@@ -90,8 +90,13 @@ int show_file(const std::string& path) {
   const auto entries = checkpoint::load(path);
   if (!entries) return refuse("checkpoint show", entries.error().message);
   fmt::print("{}: {} tensors\n", path, entries->size());
-  for (const auto& [name, value] : *entries)
+  bool has_rows_elsewhere = false;
+  for (const auto& [name, value] : *entries) {
     show_tensor(name, value.dtype(), value.shape(), hash_bytes(value.bytes(), value.size_bytes()));
+    has_rows_elsewhere =
+        has_rows_elsewhere || checkpoint::says_where_rows_are(name, value.dtype(), value.shape());
+  }
+  if (has_rows_elsewhere) fmt::print("  NAME.rows: parameter servers have written them into {}.rows\n", path);
   return 0;
 }
 

@@ -240,6 +240,23 @@ class FileWriter {
 
 }  // namespace
 
+namespace {
+
+Result<> check_rows_are_here(std::span<const JoinedTensor> tensors) {
+  for (const JoinedTensor& tensor : tensors)
+    if (says_where_rows_are(tensor.name, tensor.dtype, tensor.shape))
+      return fail(
+          Code::not_provided,
+          fmt::format("'{}' has no rows of table '{}', which parameter servers have written into files of "
+                      "their own: muster.save_checkpoint(muster.load_checkpoint('{}'), ...) in Python makes "
+                      "a checkpoint that has them",
+                      tensor.origin, tensor.name.substr(0, tensor.name.size() - rows_suffix.size()),
+                      tensor.origin));
+  return {};
+}
+
+}  // namespace
+
 Result<Converted> convert(const Conversion& conversion, Storage& storage) {
   if (conversion.to && conversion.to->world_size() != conversion.destinations.size())
     return fail(
@@ -247,6 +264,7 @@ Result<Converted> convert(const Conversion& conversion, Storage& storage) {
         fmt::format("the layout {} is for {} ranks, and {} files are to be written",
                     to_string(*conversion.to), conversion.to->world_size(), conversion.destinations.size()));
   MUSTER_TRY(JoinedFiles source, JoinedFiles::open(conversion.sources, conversion.from, storage));
+  MUSTER_TRY_VOID(check_rows_are_here(source.tensors()));
   MUSTER_TRY(const CutsOfTensors cuts, cuts_of(source.tensors(), conversion.to));
   MUSTER_TRY_VOID(source.warn_of_unlike_copies());
   for (std::size_t rank = 0; rank < conversion.destinations.size(); ++rank)

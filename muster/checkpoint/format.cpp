@@ -294,6 +294,10 @@ class BytesFile final : public InputFile {
 
 }  // namespace
 
+bool says_where_rows_are(std::string_view name, DType dtype, const Shape& shape) {
+  return name.ends_with(rows_suffix) && dtype == DType::uint8 && shape.rank() == 1;
+}
+
 std::size_t size_bytes(std::span<const Entry> entries) {
   std::size_t total = 0;
   for (const Entry& entry : entries)

@@ -6,6 +6,7 @@
 #include <deque>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/base.h"
@@ -18,6 +19,11 @@ struct Entry {
   std::string name;
   Tensor value;
 };
+
+// Behind the name of a parameter: an entry that says where its rows are, which parameter servers have written
+// into files of their own (docs/formats/row-files.md): uint8 (n,), a text.
+inline constexpr std::string_view rows_suffix = ".rows";
+bool says_where_rows_are(std::string_view name, DType dtype, const Shape& shape);
 
 // Of the elements; of tensors that another worker holds (Tensor::absence) nothing.
 std::size_t size_bytes(std::span<const Entry> entries);

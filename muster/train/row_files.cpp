@@ -111,8 +111,7 @@ Result<std::vector<SavedTable>> tables_in(std::string_view text, std::string_vie
 // ---- Entries of a checkpoint ------------------------------------------------------------------------------
 
 bool is_saved_table(const Entry& entry) {
-  return entry.name.ends_with(rows_suffix) && entry.value.dtype() == DType::uint8 &&
-         entry.value.shape().rank() == 1;
+  return checkpoint::says_where_rows_are(entry.name, entry.value.dtype(), entry.value.shape());
 }
 
 Entry entry_of_text(std::string name, std::string_view text) {

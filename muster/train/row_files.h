@@ -13,8 +13,7 @@
 
 namespace muster::train {
 
-// Of an entry of a .ckpt, behind the name of a parameter: uint8, the text of a SavedTable.
-inline constexpr std::string_view rows_suffix = ".rows";
+using checkpoint::rows_suffix;  // an entry with it has the text of a SavedTable
 
 // A table whose rows are in the files of a folder.
 struct SavedTable {

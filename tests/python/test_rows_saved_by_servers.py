@@ -2,8 +2,10 @@
 
 import hashlib
 import shutil
+import subprocess
 
 import pytest
+from places import BUILD
 from test_served_checkpoints import OPTIMIZERS, broken_once, ended
 
 import muster
@@ -94,6 +96,21 @@ def test_a_file_that_is_missing_is_named(tmp_path):
     file.unlink()
     with pytest.raises(FileNotFoundError, match="server_1_of_2"):
         muster.load_checkpoint(str(tmp_path / "end_1.ckpt"))
+
+
+def test_the_command_line_says_where_rows_are_and_does_not_lose_them(tmp_path):
+    ended_apart(tmp_path, 1, 2, table="any")
+    command = [BUILD / "apps/muster/muster", "checkpoint"]
+    path = tmp_path / "end_0.ckpt"
+    shown = subprocess.run([*command, "show", path], capture_output=True, text=True)
+    assert f"NAME.rows: parameter servers have written them into {path}.rows" in shown.stdout
+    converted = subprocess.run(
+        [*command, "convert", path, tmp_path / "whole.ckpt"], capture_output=True, text=True
+    )
+    assert converted.returncode != 0
+    assert "no rows of table 'table.embedding_table'" in converted.stderr
+    muster.save_checkpoint(muster.load_checkpoint(str(path)), str(tmp_path / "whole.ckpt"))
+    assert "table.embedding_table.ids" in muster.load_checkpoint(str(tmp_path / "whole.ckpt"))
 
 
 def test_files_of_two_saves_are_told_apart(tmp_path):
