@@ -93,6 +93,8 @@ import os, sys, __main__
 class Sample: pass
 print(__name__, __doc__, __file__, __spec__ and __spec__.name, __package__, __builtins__.__name__)
 print(type(__loader__).__name__, os.getcwd(), os.getpgid(0) == os.getpid())
+with open("/proc/self/status") as file:
+    print([line for line in file if line.startswith(("SigBlk", "SigIgn", "SigCgt", "Umask"))])
 print(sys.argv, sys.path, sys.orig_argv, sys.flags, sys.warnoptions, __main__.Sample is Sample)
 print(repr(sys.stdin.read()), sys.stdout.line_buffering, sys.stdout.encoding)
 print(sorted(set(os.listdir("/proc/self/fd")) - {str(os.open("/", os.O_RDONLY))}))
@@ -185,28 +187,54 @@ def test_a_class_of_main_goes_to_a_spawned_process_and_back(folder):
     assert "[2, 4]" in run("-n", "1", "--preload", "slow,multiprocessing", "script.py").stdout
 
 
-DIES = """
+# Hurts the process that has imported, which is the other kind of child of the launcher.
+HURTS = """
 import os, signal, sys, time, slow
 rank, life = int(os.environ["RANK"]), int(os.environ.get("MUSTER_RESTART_COUNT", "0"))
 print("life", life, "of", rank, flush=True)
-if rank == 1 and life == 0:
-    os.kill(os.getpid(), signal.SIGKILL)
-if rank == 1 and life == 1:
+def hurt(number):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/stat") as file:
                 parent = int(file.read().rpartition(")")[2].split()[1])
             with open(f"/proc/{pid}/cmdline") as file:
                 if parent == os.getppid() and "--preload" in file.read():
-                    os.kill(int(pid), signal.SIGKILL)
+                    os.kill(int(pid), number)
         except OSError:
             pass
+def wait_for(name):
+    while not os.path.exists(name):
+        time.sleep(0.01)
+"""
+DIES = (
+    HURTS
+    + """
+if rank == 1 and life == 0:
+    os.kill(os.getpid(), signal.SIGKILL)
+if rank == 1 and life == 1:
+    hurt(signal.SIGKILL)
     sys.exit(4)
 if rank == 1:
     open("back", "w").close()
-while not os.path.exists("back"):
-    time.sleep(0.01)
+wait_for("back")
 """
+)
+DIES_ASKED = (
+    HURTS
+    + """
+if rank == 1 and life == 0:
+    hurt(signal.SIGSTOP)
+    open("stopped", "w").close()
+    os.kill(os.getpid(), signal.SIGKILL)
+if rank == 1:
+    open("back", "w").close()
+wait_for("stopped")
+if rank == 0:
+    time.sleep(0.5)
+    hurt(signal.SIGKILL)
+wait_for("back")
+"""
+)
 
 
 def test_who_dies_comes_back_without_an_import_and_where_the_preloader_died_with_one(folder):
@@ -221,6 +249,14 @@ def test_who_dies_comes_back_without_an_import_and_where_the_preloader_died_with
     ]
     assert "was killed by signal 9 (Killed): starting it again (1 of 3)" in done.stderr
     assert re.search(r"the process that had imported modules \(pid \d+\) was killed by signal 9", done.stderr)
+    assert len(imports()) == 2
+
+
+def test_a_process_that_was_asked_for_comes_from_another_import_where_the_preloader_dies(folder):
+    (folder / "script.py").write_text(DIES_ASKED)
+    done = run("-n", "2", "--max-restarts", "1", "--preload", "slow", "script.py")
+    assert done.returncode == 0
+    assert done.stdout.count("life 1 of 1") == 1
     assert len(imports()) == 2
 
 
@@ -267,6 +303,23 @@ def test_a_signal_ends_all_of_it_and_nothing_is_left(folder, number, imports_sti
     )
 
 
+def test_a_signal_at_any_moment_of_the_start_ends_it_soon(folder):
+    (folder / "script.py").write_text("import time\ntime.sleep(60)\n")
+    (folder / "slow.py").write_text(
+        "import os, time\nos.register_at_fork(after_in_child=lambda: time.sleep(0.2))\n"
+    )
+    for milliseconds in range(100, 1000, 150):
+        job = subprocess.Popen(
+            command("--preset", "pytorch", "-n", "3", "--preload", "slow", "script.py"),
+            stderr=subprocess.PIPE,
+        )
+        time.sleep(milliseconds / 1000)
+        begin = time.monotonic()
+        job.send_signal(signal.SIGINT)
+        _, said = job.communicate(timeout=30)
+        assert (job.returncode, time.monotonic() - begin < 4) == (130, True), said
+
+
 def test_nothing_outlives_a_launcher_that_is_killed(folder):
     (folder / "script.py").write_text(
         "import os, time, slow\nopen('pids', 'a').write(f'{os.getpid()} {os.getppid()}\\n')\ntime.sleep(60)\n"
@@ -309,7 +362,7 @@ def test_a_variable_that_an_import_sets_stays(folder):
 def test_numpy_draws_other_numbers_on_each_rank_unless_an_import_has_seeded_it(folder):
     (folder / "seeds.py").write_text("import numpy\nnumpy.random.seed(3)\n")
     (folder / "script.py").write_text("import numpy\nprint(numpy.random.rand())\n")
-    for modules, kinds in {"numpy": 2, "seeds": 1}.items():
+    for modules, kinds in {"numpy.random": 2, "seeds": 1}.items():
         done = run("-n", "2", "--env", "OPENBLAS_NUM_THREADS=1", "--preload", modules, "script.py")
         assert len({line.split()[-1] for line in done.stdout.splitlines()}) == kinds
 

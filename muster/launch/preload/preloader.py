@@ -12,13 +12,13 @@ import gc
 import importlib
 import importlib.machinery
 import os
+import signal
 import socket
 import sys
 import types
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG, PR_SET_MM, PR_SET_MM_MAP = 1, 35, 14
-SIGKILL = 9
 TEXT_MAX = 4096
 KEPT = []  # memory that the kernel reads for /proc/<pid>/cmdline and environ
 
@@ -145,7 +145,7 @@ def help_to_fork(steps, go) -> None:
         os.setpgid(rank, rank)
         steps.send(str(rank).encode())
         if steps.recv(1) != b"1":
-            os.kill(rank, SIGKILL)
+            os.kill(rank, signal.SIGKILL)
     except OSError as error:
         steps.send(f"!{error.strerror}".encode())
     if rank != 0:
@@ -182,7 +182,7 @@ def fork(connection) -> bool:
 
 def become(order: Order, outputs: tuple, launcher: int, folder: int, before: dict) -> None:
     """What the launcher does between fork and exec, and then what a new interpreter does."""
-    LIBC.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(SIGKILL))
+    LIBC.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL))
     if os.getppid() != launcher:
         os._exit(127)
     for descriptor, stream in zip(outputs, (1, 2), strict=True):
@@ -314,19 +314,23 @@ def serve() -> tuple:
             raise SystemExit(0)
         order = Order(descriptors[0])
         os.close(descriptors[0])
-        if fork(connection):
+        # Python forgets a Ctrl-C that comes while it calls what modules have registered for forks.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        is_new = fork(connection)
+        if is_new:
             become(order, descriptors[1:], launcher, folder, before)
             sys.argv = [first, *order.arguments]
             sys.orig_argv = [os.fsdecode(word) for word in order.words]
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if is_new:
             return kind, target
         for each in descriptors[1:]:
             os.close(each)
 
 
 if __name__ == "__main__":
-    work = serve()
     try:
-        run(*work)
+        run(*serve())
     except SystemExit:
         raise
     except BaseException as error:
