@@ -105,3 +105,14 @@ def test_what_fails_three_times_at_one_step_ends_the_job_with_its_cause(tmp_path
     assert "(4 of 9)" not in done.stderr
     told = re.sub(r" \(pid \d+\)", "", done.stderr)
     assert all(part in told for part in ("worker 1", "code 3", "failure", "3 times", "step 69"))
+
+
+def test_workers_that_are_forked_from_imported_modules_come_back_with_the_same_bits(tmp_path):
+    options = ("--max-restarts", "2")
+    plain = run(tmp_path / "plain", ONCE, *options)
+    forked = run(tmp_path / "forked", ONCE, *options, "--preload", "muster,muster.train")
+    assert (plain.returncode, forked.returncode) == (0, 0)
+    assert "starting it again (1 of 2)" in forked.stderr
+    states = [sorted(re.findall(r"state [0-9a-f]{64}", done.stdout)) for done in (plain, forked)]
+    assert len(states[0]) == 2
+    assert states[0] == states[1]
