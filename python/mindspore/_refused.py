@@ -106,7 +106,7 @@ _TABLE = (
                 DepthwiseConv2dNative Dilation2D ExtractGlimpse ExtractVolumePatches FractionalAvgPool
                 FractionalMaxPool MatrixLogarithm NonDeterministicInts RNNTLoss
                 SampleDistortedBoundingBoxV2 ScaleAndTranslate UpsampleNearest3D UpsampleTrilinear3D
-                conv3d_transpose conv_transpose2d derivative jet linearize
+                conv3d_transpose conv_transpose2d linearize
             """,
             "mindspore.nn": "MSSSIM MatDet MatInverse",
             "mindspore.mint.nn": """

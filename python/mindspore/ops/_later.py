@@ -32,6 +32,7 @@ _MODULES = (
     "_collectives",
     "_data_types",
     "_derivatives",
+    "_taylor",
     "primitive",
     "_named",
 )
