@@ -233,6 +233,7 @@ _HOLDERS = {
             "BackupAndRestore",
             "OnRequestExit",
             "auc",
+            "check_checkpoint",
             "ckpt_to_safetensors",
             "data_sink",
             "get_metric_fn",

@@ -48,6 +48,7 @@ from mindspore.train.serialization import export, load_checkpoint, load_param_in
 _LATER = {
     **dict.fromkeys(("ckpt_to_safetensors", "load_checkpoint_async", "safetensors_to_ckpt"), "_conversions"),
     **dict.fromkeys(("convert_model", "load"), "_mindir._cells"),
+    "check_checkpoint": "serialization._checksums",
     "BackupAndRestore": "_more_callbacks",
     "History": "_more_callbacks",
     "OnRequestExit": "_more_callbacks",

@@ -29,9 +29,13 @@ def save_checkpoint(
 ):
     """A cell's parameters, a dict, or a list of {"name": ..., "data": ...}; `append_dict` adds numbers."""
     call = "mindspore.save_checkpoint"
-    _refuse_settings(call, {"enc_key": enc_key, "crc_check": crc_check, **settings})
+    _refuse_settings(call, {"enc_key": enc_key, **settings})
+    if not isinstance(crc_check, bool):
+        raise TypeError(f"{call}: crc_check is True or False, not {crc_check!r}")
     if format not in _FORMATS:
         raise ValueError(f"{call}: format must be 'ckpt' or 'safetensors', not {format!r}")
+    if crc_check and format != "ckpt":
+        raise NotImplementedError(f"{call}: checksums are provided for 'ckpt', not {format!r}: leave it away")
     if async_save:
         _device.note_once("note: async_save has no effect: a checkpoint is on disk when the call returns")
     if isinstance(save_obj, muster.Cell):
@@ -46,6 +50,10 @@ def save_checkpoint(
     name = _path(call, ckpt_file_name)
     name = name if name.endswith(format) else f"{name}.{format}"
     muster.save_checkpoint({**items, **appended}, name, bool(integrated_save))
+    if crc_check:
+        from mindspore.train.serialization import _checksums
+
+        _checksums.add(name)
 
 
 def _kept(call: str, name: str, value):
@@ -76,8 +84,10 @@ def load_checkpoint(
     **settings,
 ):
     """The parameters of a file by name; with `net`, they are set there too. The file tells its own format."""
-    _refuse_settings("mindspore.load_checkpoint", {"dec_key": dec_key, **settings})
-    values = muster.load_checkpoint(_path("mindspore.load_checkpoint", ckpt_file_name))
+    call = "mindspore.load_checkpoint"
+    is_checked = settings.pop("crc_check", False)
+    _refuse_settings(call, {"dec_key": dec_key, **settings})
+    values = _read(call, _path(call, ckpt_file_name), is_checked)
 
     def prefixes(given):
         return (given,) if isinstance(given, str) else tuple(given)
@@ -93,6 +103,16 @@ def load_checkpoint(
     if net is not None:
         load_param_into_net(net, values, strict_load)
     return values
+
+
+def _read(call: str, path: str, is_checked: bool) -> dict:
+    """What the file holds; it may have a checksum behind it."""
+    if not isinstance(is_checked, bool):
+        raise TypeError(f"{call}: crc_check is True or False, not {is_checked!r}")
+    from mindspore.train.serialization import _checksums
+
+    with _checksums.without(call, path, is_checked) as plain:
+        return muster.load_checkpoint(plain)
 
 
 def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundancy=False):
@@ -150,7 +170,19 @@ def export(net, *inputs, file_name, file_format, **kwargs):
     muster.export(net, inputs, name if name.endswith(".onnx") else name + ".onnx")
 
 
-__all__ = ["convert_model", "export", "load", "load_checkpoint", "load_param_into_net", "save_checkpoint"]
+__all__ = [
+    "check_checkpoint",
+    "convert_model",
+    "export",
+    "load",
+    "load_checkpoint",
+    "load_param_into_net",
+    "save_checkpoint",
+]
 __getattr__ = _names.missing(
-    __name__, holders=dict.fromkeys(("convert_model", "load"), "mindspore.train._mindir._cells")
+    __name__,
+    holders={
+        **dict.fromkeys(("convert_model", "load"), "mindspore.train._mindir._cells"),
+        "check_checkpoint": "mindspore.train.serialization._checksums",
+    },
 )
