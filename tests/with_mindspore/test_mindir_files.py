@@ -1,6 +1,7 @@
 """MindIR files that MindSpore exported, and what it computes of them (tests/parity/mindir.py)."""
 
 import base64
+import copy
 import json
 import lzma
 from pathlib import Path
@@ -72,6 +73,30 @@ def test_parameters_have_their_names_and_can_be_trained(written):
     target = ms.Tensor(np.zeros((1, 10), np.float32))
     losses = [float(step(*tensors("lenet"), target).asnumpy()) for _ in range(5)]
     assert losses[-1] < losses[0]
+
+
+def test_within_a_cell_parameters_have_its_name_before_their_own(written):
+    class Wrapped(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.graph = nn.GraphCell(ms.load(written("nested")))
+
+        def construct(self, x):
+            return self.graph(x)[0]
+
+    net = Wrapped()
+    assert [each.name for each in net.trainable_params()] == ["graph.d.weight", "graph.d.bias"]
+    assert net(*tensors("nested")).shape == (3, 3)
+
+
+def test_a_copy_has_parameters_of_its_own(written):
+    net = nn.GraphCell(ms.load(written("nested")))
+    other = copy.deepcopy(net)
+    before = flat(net(*tensors("nested")))
+    agree(flat(other(*tensors("nested"))), before)
+    other.trainable_params()[0].set_data(ms.Tensor(np.zeros((3, 4), np.float32)))
+    agree(flat(net(*tensors("nested"))), before)
+    assert (flat(other(*tensors("nested")))[0] == other.trainable_params()[1].asnumpy()).all()
 
 
 def test_values_for_parameters_are_set_and_others_passed_over(written):

@@ -62,10 +62,10 @@ class GraphCell(muster.Cell):
                     "GraphCell: params_init has names and tensors or parameters, not "
                     f"{name!r}: {type(value).__name__}"
                 )
-        for at, (name, parameter) in enumerate(graph.parameters.items()):
+        for name, parameter in graph.parameters.items():
             if name in given:
                 _set(parameter, given[name])
-            self.insert_param_to_cell(f"parameter_{at}", parameter)
+            self._params[name] = parameter  # under a name with dots, as no attribute can have
         self.graph = graph
 
     def construct(self, *inputs):

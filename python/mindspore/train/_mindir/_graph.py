@@ -1,5 +1,6 @@
 """The graph of a MindIR file, and running it node by node."""
 
+import copy
 import os
 
 import muster
@@ -30,9 +31,9 @@ class FuncGraph:
 
     def __init__(self, model: _wire.Message, path: str):
         self._path = path
-        self._proto = model
         if model.graph.map_parameter:
             raise NotImplementedError(f"{_CALL}: {path} has a MapParameter, which Muster has not")
+        self._inputs = [_input(each, path) for each in model.graph.input]
         self.parameters = {}
         self._values = {}
         for each in model.graph.parameter:
@@ -41,18 +42,22 @@ class FuncGraph:
             self.parameters[name] = self._values[each.name] = muster.Parameter(value, name=name)
         self._operators = self._find_operators(model.primitives)
         self._graphs = {each.name: _Steps(each, self) for each in [*model.functions, model.graph]}
-        self._main = self._graphs[model.graph.name]
+        self._main = model.graph.name
+
+    def __deepcopy__(self, memo) -> "FuncGraph":
+        """A graph with parameters of its own; what does not change is shared."""
+        made = memo[id(self)] = copy.copy(self)
+        made.parameters = copy.deepcopy(self.parameters, memo)
+        made._values = copy.deepcopy(self._values, memo)
+        made._graphs = {name: steps.of(made) for name, steps in self._graphs.items()}
+        return made
 
     def __repr__(self) -> str:
-        return f"<FuncGraph of {self._path}: {len(self._main.inputs)} inputs>"
+        return f"<FuncGraph of {self._path}: {len(self._inputs)} inputs>"
 
     def inputs(self) -> list:
         """(name, dtype, sizes) of each input; a size may be -1."""
-        found = []
-        for each in self._proto.graph.input:
-            tensor = each.tensor[0] if each.tensor else _wire.Message("Tensor")
-            found.append((each.name.split(":")[-1], _dtype_name(tensor, self._path), tuple(tensor.dims)))
-        return found
+        return self._inputs
 
     def _find_operators(self, primitives) -> dict:
         found, unknown, refused = {}, set(), []
@@ -105,16 +110,21 @@ class FuncGraph:
 
     def run(self, inputs):
         """What the graph gives for these inputs."""
-        if len(inputs) != len(self._main.inputs):
-            names = ", ".join(name for name, _, _ in self.inputs())
+        if len(inputs) != len(self._inputs):
+            names = ", ".join(name for name, _, _ in self._inputs)
             raise RuntimeError(
-                f"GraphCell: the graph of {self._path} takes {len(self._main.inputs)} inputs ({names}), "
+                f"GraphCell: the graph of {self._path} takes {len(self._inputs)} inputs ({names}), "
                 f"not {len(inputs)}"
             )
-        return self._main.run(inputs)
+        return self._graphs[self._main].run(inputs)
 
 
 _WHOLE = frozenset([2, 3, 4, 5, 6, 7, 12, 13])
+
+
+def _input(message: _wire.Message, path: str) -> tuple:
+    tensor = message.tensor[0] if message.tensor else _wire.Message("Tensor")
+    return message.name.split(":")[-1], _dtype_name(tensor, path), tuple(tensor.dims)
 
 
 def _dtype_name(tensor: _wire.Message, path: str) -> str:
@@ -216,6 +226,12 @@ class _Steps:
                     f"{_CALL}: {whole._path} is of an old MindSpore (node {node.op_type!r}): export it "
                     "with MindSpore 2"
                 )
+
+    def of(self, whole: FuncGraph) -> "_Steps":
+        """The same steps of a copy of the graph."""
+        made = copy.copy(self)
+        made._whole = whole
+        return made
 
     def run(self, arguments):
         """The outputs. Loops are calls at the end: they go on in the next graph instead of within this."""

@@ -86,6 +86,8 @@ class Message:
             setattr(self, name, value)
 
     def __getattr__(self, name):
+        if name == "kind":  # while it is copied
+            raise AttributeError(name)
         field = _BY_NAME[self.kind].get(name)
         if field is None:
             raise AttributeError(f"a MindIR {self.kind} has no field {name!r}")
