@@ -91,8 +91,9 @@ def cholesky_inverse(input_x, upper=False):
 
 
 def cholesky_solve(input, input2, upper=False):
-    """X with A X = input, where input2 is the Cholesky factor of A."""
-    return ops.matmul(cholesky_inverse(input2, upper), input)
+    """X with A X = input, where input2 is the Cholesky factor of A; the other half of it is not read."""
+    half = _array.triu(input2) if upper else _array.tril(input2)
+    return ops.matmul(cholesky_inverse(half, upper), input)
 
 
 def matrix_triangular_solve(matrix, rhs, lower=True, adjoint=False):

@@ -198,6 +198,8 @@ _STRUCTURE = {
     "MakeList": lambda *values: list(values),
     "TupleGetItem": lambda values, index: values[int(index)],
     "ListGetItem": lambda values, index: values[int(index)],
+    "list_getitem": lambda values, index: values[int(index)],
+    "TensorToScalar": lambda value: value.item(),
     "TensorMove": lambda value: muster.Tensor(value) if isinstance(value, muster.Parameter) else value,
     "Partial": _partial,
     "Switch": _switch,
