@@ -233,7 +233,12 @@ std::uint64_t TableSet::size_bytes() const {
 }
 
 Result<> TableSet::load_saved(std::uint32_t index, const RowFiles& files) {
-  Table& table = *this->table(index);
+  Result<> read = read_saved(*table(index), files);
+  if (!read) tables_[index].reset();
+  return read;
+}
+
+Result<> TableSet::read_saved(Table& table, const RowFiles& files) const {
   const TableSpec& spec = table.spec();
   if (spec.saved.place.empty()) return {};
   if (!files.read)

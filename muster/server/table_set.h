@@ -30,7 +30,8 @@ class TableSet {
 
   // Whether the table is new. An error where another worker has said something else about it.
   Result<bool> declare(std::uint32_t table, const TableSpec& spec);
-  // A table that has no rows yet gets those of the checkpoint with which it begins, if there is one.
+  // A table that has no rows yet gets those of the checkpoint with which it begins, if there is one. Where
+  // that fails it is not declared any more.
   Result<> load_saved(std::uint32_t table, const RowFiles& files);
   // Whether a batch asks for rows that are here, and no more; a push's ids ascend.
   Result<> check_pull(const Batch& batch) const;
@@ -70,6 +71,7 @@ class TableSet {
   Result<> check(const Batch& batch, bool has_values) const;
   static Result<> check_slots(const Table& table, const TablePart& part, bool has_values);
   static Result<> begin_rows(Table& table, std::uint64_t step, std::span<const TablePart> parts);
+  Result<> read_saved(Table& table, const RowFiles& files) const;
   Result<> apply_to(Table& table, std::uint64_t step, std::span<const TablePart> parts);
 
   Share share_;

@@ -23,6 +23,11 @@ std::optional<std::int64_t> table_of(const graph::Parameter& parameter) {
   return graph::served_number(parameter);
 }
 
+// Folders of other names are not ours.
+bool is_a_save(const std::string& name) {
+  return name.size() == 16 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 }  // namespace
 
 bool has_rows_on_servers(const graph::Parameter& parameter) { return table_of(parameter).has_value(); }
@@ -92,7 +97,8 @@ void remove_other_rows(const std::string& ckpt, std::span<const checkpoint::Entr
   std::error_code ignored;
   std::vector<fs::path> others;
   for (const auto& each : fs::directory_iterator(rows_folder_of(ckpt), ignored))
-    if (!named.contains(each.path().filename().string())) others.push_back(each.path());
+    if (const std::string name = each.path().filename().string(); is_a_save(name) && !named.contains(name))
+      others.push_back(each.path());
   for (const fs::path& other : others) fs::remove_all(other, ignored);
   if (named.empty()) fs::remove(rows_folder_of(ckpt), ignored);
 }

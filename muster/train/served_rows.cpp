@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 #include <string>
 #include <utility>
 
@@ -13,10 +12,7 @@
 namespace muster::train {
 namespace {
 
-std::string unique_save() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}", random(), random());
-}
+std::string unique_save() { return fmt::format("{:016x}", entropy()); }
 
 }  // namespace
 

@@ -124,6 +124,25 @@ TEST(ParameterServers, NameTheOneWhoseDiskTakesNoRows) {
   worker.train(2, 4);
 }
 
+TEST(ParameterServers, DoNotTakeATableWhoseRowsCannotBeRead) {
+  MemoryFiles memory;
+  memory.by_server[0].rows[vocabulary] = std::vector<float>(width);  // no row of the table
+  const auto running = servers_with(1, memory);
+  TableSpec spec = adam_table();
+  spec.saved = {.place = "memory"};
+  for (std::uint64_t generation = 1; generation <= 2; ++generation) {
+    Worker worker(0, addresses_of(running));
+    ASSERT_TRUE(worker.client().add_table(spec));
+    (void)worker.client().begin(generation, 0);
+    const Ids ids{1};
+    std::vector<float> rows(width);
+    const ParameterClient::Lookup lookup{.ids = ids, .rows = rows};
+    const auto pulled = worker.client().pull(0, std::span(&lookup, 1));
+    ASSERT_FALSE(pulled);  // the second time, too
+    EXPECT_THAT(pulled.error().message, Mentions("embedding", "row 50"));
+  }
+}
+
 TEST(ParameterServers, SayWhatDoesNotFitIntoAMessage) {
   const auto running = servers_of(2, {.worker_num = 1});
   Worker worker(0, addresses_of(running));
