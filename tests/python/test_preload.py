@@ -149,6 +149,10 @@ def test_it_ends_as_a_python_of_its_own(folder, ending, code):
     assert alike("-n", "1", "script.py").returncode == code
 
 
+def test_code_that_fails_is_shown_as_it_stands(folder):
+    assert alike("--style", "env", "-n", "1", "python3", "-c", "import os\n1 / 0\n").returncode == 1
+
+
 def test_what_is_not_there_is_told(folder):
     (folder / "fails.py").write_text("1 / 0\n")
     (folder / "dies.py").write_text("import os; os.kill(os.getpid(), 11)\n")

@@ -95,7 +95,7 @@ Result<> Preloader::start(const ProcessSpec& spec) {
 }
 
 void Preloader::send_next() {
-  while (is_ready_ && !asked_ && !waiting_.empty()) {
+  while (is_ready_ && socket_ && !asked_ && !waiting_.empty()) {
     asked_ = std::move(waiting_.front());
     waiting_.pop_front();
     if (const auto sent = send(*asked_); !sent) {

@@ -265,6 +265,10 @@ def run(kind: str, target: str) -> None:
         runpy._run_module_as_main(*((target, True) if kind == "module" else ("__main__", False)))
     else:
         is_script = kind == "script"
+        if not is_script and sys.version_info >= (3, 13):  # tracebacks show the code behind -c: not this file
+            import linecache
+
+            linecache.cache["<string>"] = (len(target), None, target.splitlines(keepends=True), "<string>")
         exec(
             code_of_script(names["__file__"])
             if is_script
@@ -297,6 +301,12 @@ def serve() -> tuple:
     descriptor, kind, target, modules, *arguments = sys.argv[1:]
     connection = socket.socket(fileno=int(descriptor))
     connection.set_inheritable(False)
+    if sys.version_info < (3, 10):  # noqa: UP036 - it is the Python of people's scripts
+        say(
+            connection, f"failed Python {sys.version.split()[0]} is too old to fork processes: 3.10 is needed"
+        )
+        raise SystemExit(1)
+    globals()["__name__"] = "muster_preloader"  # Python warns __main__ of forks beside threads: so do we
     launcher = os.getppid()
     folder = os.open(".", os.O_PATH | os.O_DIRECTORY)
     before = dict(os.environb)
