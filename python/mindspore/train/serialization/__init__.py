@@ -143,7 +143,7 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
     return missing, left
 
 
-def export(net, *inputs, file_name, file_format, **kwargs):
+def export(net: object, *inputs: object, file_name: object, file_format: str, **kwargs: object) -> None:
     """What `net` computes of `inputs`, not training, as FILE_NAME.mindir or FILE_NAME.onnx.
 
     Args:
