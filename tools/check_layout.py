@@ -64,6 +64,7 @@ PUBLIC_FOR = {
     "muster/graph/cost/prediction.h": {"train"},
     "muster/graph/host_function.h": {"python"},
     "muster/graph/onnx/onnx.h": {"train"},
+    "muster/train/network_trace.h": {"python"},
     "muster/graph/plan.h": {"nn", "train", "benchmarks"},
     "muster/graph/random_streams.h": {"train"},
     "muster/graph/served.h": {"nn", "train"},

@@ -250,8 +250,7 @@ Result<> check_rows_are_here(std::span<const JoinedTensor> tensors) {
           fmt::format("'{}' has no rows of table '{}', which parameter servers have written into files of "
                       "their own: muster.save_checkpoint(muster.load_checkpoint('{}'), ...) in Python makes "
                       "a checkpoint that has them",
-                      tensor.origin, tensor.name.substr(0, tensor.name.size() - rows_suffix.size()),
-                      tensor.origin));
+                      tensor.origin, parameter_of_rows(tensor.name), tensor.origin));
   return {};
 }
 

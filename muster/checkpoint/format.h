@@ -24,6 +24,10 @@ struct Entry {
 // into files of their own (docs/formats/row-files.md): uint8 (n,), a text.
 inline constexpr std::string_view rows_suffix = ".rows";
 bool says_where_rows_are(std::string_view name, DType dtype, const Shape& shape);
+// The parameter of such an entry.
+inline std::string parameter_of_rows(std::string_view name) {
+  return std::string(name.substr(0, name.size() - rows_suffix.size()));
+}
 
 // Of the elements; of tensors that another worker holds (Tensor::absence) nothing.
 std::size_t size_bytes(std::span<const Entry> entries);

@@ -74,14 +74,8 @@ bool LocalCrew::take_child_end(pid_t pid, int wait_status) {
 }
 
 void LocalCrew::take_output(std::size_t process, Child& child, Stream stream) {
-  net::Descriptor& output = child.outputs[static_cast<std::size_t>(stream)];
-  std::array<char, 64 * 1024> bytes;
-  const ssize_t size = ::read(output.get(), bytes.data(), bytes.size());
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (size <= 0)
-    output.reset();
-  else
-    listener_->on_output(process, stream, {bytes.data(), static_cast<std::size_t>(size)});
+  read_some(child.outputs[static_cast<std::size_t>(stream)],
+            [&](std::string_view bytes) { listener_->on_output(process, stream, bytes); });
 }
 
 void LocalCrew::drain(std::size_t process, Child& child) {

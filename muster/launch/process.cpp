@@ -83,6 +83,16 @@ Result<Pipe> make_pipe() {
   return Pipe{net::Descriptor(ends[0]), net::Descriptor(ends[1])};
 }
 
+void read_some(net::Descriptor& output, const std::function<void(std::string_view)>& give) {
+  std::array<char, 64 * 1024> bytes;
+  const ssize_t size = ::read(output.get(), bytes.data(), bytes.size());
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (size <= 0)
+    output.reset();
+  else
+    give({bytes.data(), static_cast<std::size_t>(size)});
+}
+
 std::vector<std::string> merged_environment(const std::map<std::string, std::string>& on_top) {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) {

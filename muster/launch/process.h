@@ -4,8 +4,10 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/launch/launch_spec.h"
@@ -26,6 +28,8 @@ struct Pipe {
 };
 // Programs that are started do not inherit it.
 Result<Pipe> make_pipe();
+// Gives what is there to be read at once; at the end of the pipe `output` is closed. It does not block.
+void read_some(net::Descriptor& output, const std::function<void(std::string_view)>& give);
 
 // Fails when the program cannot be started, naming it. Standard input is `input`, or empty; `kept` is
 // inherited under its own number. To be called by a process with one thread.

@@ -73,10 +73,12 @@ Result<> ParameterClient::Implementation::pull(std::uint64_t step, std::span<con
   std::vector<SoughtRows> sought;
   for (const Lookup& lookup : lookups)
     sought.push_back(at_hand_.seek(step, lookup.table, sorted(lookup.table, lookup.ids), lookup.rows));
-  MUSTER_TRY_VOID(check_answers(step, sought));
   // One that asks for nothing waits for its step; one whose rows are all at hand does not.
   const bool asks = lookups.empty() || std::ranges::any_of(sought, &SoughtRows::asks);
-  if (asks) send(machine_.pull(step, bodies_of(sought)));
+  if (asks) {
+    MUSTER_TRY(std::vector<Body> bodies, bodies_of(step, sought));
+    send(machine_.pull(step, std::move(bodies)));
+  }
   std::optional<std::vector<Rows>> rows;
   Result<> harvested;
   MUSTER_TRY_VOID(wait(
@@ -93,18 +95,8 @@ Result<> ParameterClient::Implementation::pull(std::uint64_t step, std::span<con
   return {};
 }
 
-Result<> ParameterClient::Implementation::check_answers(std::uint64_t step,
-                                                        std::span<const SoughtRows> sought) const {
-  for (std::uint32_t server = 0; server < servers_; ++server) {
-    std::size_t size_bytes = BatchWriter::header_bytes;
-    for (const SoughtRows& each : sought)
-      size_bytes += BatchWriter::part_bytes({.values = each.asked(server).size() * specs_[each.table].width});
-    MUSTER_TRY_VOID(check_size(size_bytes, "the rows that are looked up", step, server));
-  }
-  return {};
-}
-
-std::vector<Body> ParameterClient::Implementation::bodies_of(std::span<const SoughtRows> sought) const {
+Result<std::vector<Body>> ParameterClient::Implementation::bodies_of(
+    std::uint64_t step, std::span<const SoughtRows> sought) const {
   std::vector<Body> bodies;
   for (std::uint32_t server = 0; server < servers_; ++server) {
     BatchWriter out(options_.worker, 0);
@@ -115,6 +107,7 @@ std::vector<Body> ParameterClient::Implementation::bodies_of(std::span<const Sou
       std::ranges::copy(asked, out.add(each.table, {.ids = asked.size()}).ids.begin());
       answer_bytes += BatchWriter::part_bytes({.values = asked.size() * specs_[each.table].width});
     }
+    MUSTER_TRY_VOID(check_size(answer_bytes, "the rows that are looked up", step, server));
     bodies.push_back(std::make_shared<OutgoingBatch>(out.take(), answer_bytes));
   }
   return bodies;
@@ -204,7 +197,7 @@ Result<> ParameterClient::Implementation::pull_ahead(std::uint64_t step, std::ui
   const std::vector<std::uint64_t> lacking = at_hand_.lacking(step, table, ids);
   if (lacking.empty()) return {};
   SoughtRows sought{.table = table, .ids = sorted(table, lacking)};
-  std::vector<Body> bodies = bodies_of(std::span(&sought, 1));
+  MUSTER_TRY(std::vector<Body> bodies, bodies_of(step, std::span(&sought, 1)));
   at_hand_.expect(step, table, std::move(sought.ids));
   send(machine_.pull_ahead(step, std::move(bodies), number_of(table)));
   if (!background_.joinable()) background_ = std::thread([this] { serve_in_background(); });

@@ -101,9 +101,8 @@ class ParameterClient::Implementation {
   SortedIds sorted(std::uint32_t table, std::span<const std::uint64_t> ids) const {
     return SortedIds(ids, Owners(specs_[table], servers_), servers_);
   }
-  Result<> check_answers(std::uint64_t step, std::span<const SoughtRows> sought) const;
   Result<> check_pushes(std::span<const Gradient> gradients, std::span<const SortedIds> ids) const;
-  std::vector<Body> bodies_of(std::span<const SoughtRows> sought) const;
+  Result<std::vector<Body>> bodies_of(std::uint64_t step, std::span<const SoughtRows> sought) const;
   Result<> take(std::uint64_t step, std::span<SoughtRows> sought, const std::vector<Rows>& rows);
   Result<> harvest();
 

@@ -132,27 +132,27 @@ Result<> ModelCheckpoint::on_train_end(CallbackContext& context) {
 }
 
 // Empty where a point of the training has them all, later.
-Result<std::vector<checkpoint::Entry>> ModelCheckpoint::entries_to_gather(const CallbackContext& context,
-                                                                          const std::string& path) const {
+Result<SavedRows> ModelCheckpoint::entries_to_gather(const CallbackContext& context,
+                                                     const std::string& path) const {
   const nn::CellPtr& saved = options_.config.saved_network;
   if (saved != nullptr) return gather(saved->parameters(), path);
   const auto all = context.train_network->parameters();
   if (stages() != nullptr || !context.recovers || std::ranges::any_of(all, &is_elsewhere))
     // Of a divided network they come from other processes: a call of all workers, which may fail.
     return gather(all, path);
-  return std::vector<checkpoint::Entry>{};
+  return SavedRows{};
 }
 
-Result<std::vector<checkpoint::Entry>> ModelCheckpoint::gather(
-    std::span<const graph::ParameterPtr> parameters, const std::string& path) const {
-  if (options_.config.integrated_save) return gather_parameters(parameters);
+Result<SavedRows> ModelCheckpoint::gather(std::span<const graph::ParameterPtr> parameters,
+                                          const std::string& path) const {
   std::vector<graph::ParameterPtr> here;
   for (const graph::ParameterPtr& parameter : parameters)
-    if (!has_rows_on_servers(*parameter)) here.push_back(parameter);
+    if (options_.config.integrated_save || !has_rows_on_servers(*parameter)) here.push_back(parameter);
   MUSTER_TRY(std::vector<checkpoint::Entry> entries, gather_parameters(here));
-  MUSTER_TRY(const auto rows, save_rows_beside(path, parameters));
-  entries.insert(entries.end(), rows.begin(), rows.end());
-  return entries;
+  if (options_.config.integrated_save) return SavedRows{.entries = std::move(entries)};
+  MUSTER_TRY(SavedRows rows, save_rows_beside(path, parameters));
+  rows.entries.insert(rows.entries.begin(), entries.begin(), entries.end());
+  return rows;
 }
 
 std::vector<checkpoint::Entry> ModelCheckpoint::further_entries(const CallbackContext& context) const {
@@ -172,12 +172,12 @@ Result<> ModelCheckpoint::save(CallbackContext& context) {
   saved_step_ = context.cur_step_num;
   saved_at_ = clock_.now();
   const auto all = context.train_network->parameters();
-  auto all_entries = entries_to_gather(context, path);
-  if (!all_entries && all_entries.error().code == Code::io) {  // of a server's disk, on all workers
-    log::error(told("a checkpoint", all_entries.error()));
+  MUSTER_TRY(SavedRows gathering, entries_to_gather(context, path));
+  if (gathering.trouble) {
+    log::error(told("a checkpoint", *gathering.trouble));
     return {};
   }
-  MUSTER_TRY(std::vector<checkpoint::Entry> parameters, std::move(all_entries));
+  std::vector<checkpoint::Entry> parameters = std::move(gathering.entries);
   std::vector<checkpoint::Entry> further = further_entries(context);
   std::vector<checkpoint::Entry> gathered = entries_from_elsewhere(parameters, all);
   std::vector<std::string> in_checkpoint =
@@ -185,8 +185,7 @@ Result<> ModelCheckpoint::save(CallbackContext& context) {
   for (const checkpoint::Entry& entry : gathered) {
     in_checkpoint.push_back(entry.name);
     // What a worker has instead of the rows goes into its state.
-    if (is_saved_table(entry))
-      std::erase(in_checkpoint, entry.name.substr(0, entry.name.size() - rows_suffix.size()));
+    if (is_saved_table(entry)) std::erase(in_checkpoint, checkpoint::parameter_of_rows(entry.name));
   }
   if (!context.recovers) {
     if (!write(parameters, further, path)) return {};

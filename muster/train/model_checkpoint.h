@@ -12,6 +12,8 @@
 
 namespace muster::train {
 
+struct SavedRows;
+
 // Steps or seconds may be 0, not both: then that reason to save is none.
 struct CheckpointConfig {
   std::int64_t save_checkpoint_steps = 1;
@@ -78,10 +80,8 @@ class ModelCheckpoint : public Callback {
 
  private:
   bool is_due(const CallbackContext& context) const;
-  Result<std::vector<checkpoint::Entry>> entries_to_gather(const CallbackContext& context,
-                                                           const std::string& path) const;
-  Result<std::vector<checkpoint::Entry>> gather(std::span<const graph::ParameterPtr> parameters,
-                                                const std::string& path) const;
+  Result<SavedRows> entries_to_gather(const CallbackContext& context, const std::string& path) const;
+  Result<SavedRows> gather(std::span<const graph::ParameterPtr> parameters, const std::string& path) const;
   std::vector<checkpoint::Entry> further_entries(const CallbackContext& context) const;
   // Whether it was written.
   bool write(std::span<const checkpoint::Entry> parameters, std::span<const checkpoint::Entry> further,

@@ -8,18 +8,6 @@
 namespace muster::train {
 namespace {
 
-// While it lives, nodes know the cells and lines that they come from, for errors.
-class OriginScope {
- public:
-  OriginScope() { graph::set_anomaly_detection(true); }
-  OriginScope(const OriginScope&) = delete;
-  OriginScope& operator=(const OriginScope&) = delete;
-  ~OriginScope() { graph::set_anomaly_detection(before_); }
-
- private:
-  const bool before_ = graph::detects_anomalies();
-};
-
 // "Conv2d 'layer1.0.conv'" is layer1/0/conv; that of the network itself has no name.
 std::string boxes_of(const graph::OriginPtr& origin) {
   if (origin == nullptr) return {};

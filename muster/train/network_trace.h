@@ -1,4 +1,4 @@
-// Private to train: a network as a graph, for files that show it.
+// Public for python: a network as a graph, for files that show it.
 #pragma once
 
 #include <span>
@@ -11,6 +11,18 @@
 #include "muster/telemetry/telemetry.h"
 
 namespace muster::train {
+
+// While it lives, nodes know the cells and lines that they come from, for errors.
+class OriginScope {
+ public:
+  OriginScope() { graph::set_anomaly_detection(true); }
+  OriginScope(const OriginScope&) = delete;
+  OriginScope& operator=(const OriginScope&) = delete;
+  ~OriginScope() { graph::set_anomaly_detection(before_); }
+
+ private:
+  const bool before_ = graph::detects_anomalies();
+};
 
 // While it lives, a tree of cells is not training.
 class InferenceScope {

@@ -56,9 +56,12 @@ Result<std::vector<checkpoint::Entry>> entries_on_servers(const graph::Parameter
 inline constexpr std::string_view ids_suffix = ".ids";
 // The same of tables, and of what optimizers keep for them, whose rows the servers write themselves, beside
 // `ckpt` (of worker 0): an entry of each says where they are (docs/formats/row-files.md), and no worker ever
-// has them. Of parameters that have no such rows nothing. A call of all workers. Code::io: a server's disk.
-Result<std::vector<checkpoint::Entry>> save_rows_beside(const std::string& ckpt,
-                                                        std::span<const graph::ParameterPtr> parameters);
+// has them. Of parameters that have no such rows nothing. A call of all workers.
+struct SavedRows {
+  std::vector<checkpoint::Entry> entries = {};
+  std::optional<Error> trouble = {};  // of a server's disk, the same on all workers: then there are none
+};
+Result<SavedRows> save_rows_beside(const std::string& ckpt, std::span<const graph::ParameterPtr> parameters);
 bool has_rows_on_servers(const graph::Parameter& parameter);
 // What such an entry says, as the parameter's rows: those on servers read them, all others get the whole.
 Result<> set_saved_rows(graph::Parameter& parameter, const Tensor& entry);

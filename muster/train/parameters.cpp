@@ -40,8 +40,7 @@ Result<std::vector<checkpoint::Entry>> load_checkpoint(const std::string& path) 
       continue;
     }
     MUSTER_TRY(const SavedTable table, saved_table_of(entry.value, fmt::format("'{}'", path)));
-    MUSTER_TRY(const auto rows,
-               whole_rows_of(table, entry.name.substr(0, entry.name.size() - rows_suffix.size())));
+    MUSTER_TRY(const auto rows, whole_rows_of(table, checkpoint::parameter_of_rows(entry.name)));
     whole.insert(whole.end(), rows.begin(), rows.end());
   }
   return whole;

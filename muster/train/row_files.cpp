@@ -143,8 +143,7 @@ Result<std::vector<Entry>> with_rows_beside(std::vector<Entry> entries, const st
     std::error_code ignored;
     if (!fs::is_directory(beside, ignored)) continue;
     table.folder = beside.string();
-    entry.name.resize(entry.name.size() - rows_suffix.size());
-    MUSTER_TRY(entry, saved_table_entry(entry.name, table));
+    MUSTER_TRY(entry, saved_table_entry(checkpoint::parameter_of_rows(entry.name), table));
   }
   return entries;
 }
@@ -163,16 +162,11 @@ std::string rows_folder_of(const std::string& ckpt) {
 
 namespace {
 
-tl::unexpected<Error> cannot(std::string_view what, const std::string& path) {
-  const int number = errno;
-  return fail(Code::io, fmt::format("cannot {} '{}': {}", what, path, std::strerror(number)));
-}
-
 Result<> write_at(int file, std::uint64_t at, std::span<const std::byte> bytes, const std::string& path) {
   while (!bytes.empty()) {
     const ssize_t wrote = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(at));
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return cannot("write", path);
+    if (wrote < 0) return fail_errno(fmt::format("cannot write '{}'", path), errno);
     at += static_cast<std::uint64_t>(wrote);
     bytes = bytes.subspan(static_cast<std::size_t>(wrote));
   }
@@ -216,9 +210,10 @@ class RowFileWriter : public server::RowsWriter {
     }
     MUSTER_TRY_VOID(checkpoint::real_storage().make_folder(std::filesystem::path(path_).parent_path()));
     file_ = net::ProcessDescriptor(::open(half_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (!file_) return cannot("make", half_);
+    if (!file_) return fail_errno(fmt::format("cannot make '{}'", half_), errno);
     const std::uint64_t size = header.places.empty() ? header.bytes.size() : header.places.back().end;
-    if (::ftruncate(file_.get(), static_cast<off_t>(size)) != 0) return cannot("write", half_);
+    if (::ftruncate(file_.get(), static_cast<off_t>(size)) != 0)
+      return fail_errno(fmt::format("cannot write '{}'", half_), errno);
     return write_at(file_.get(), 0, std::as_bytes(std::span(header.bytes)), half_);
   }
 
@@ -246,7 +241,7 @@ class RowFileWriter : public server::RowsWriter {
       MUSTER_TRY_VOID(write_at(file_.get(), section.ids + section.done * sizeof(std::uint64_t),
                                std::as_bytes(std::span(none)), half_));
     }
-    if (::fsync(file_.get()) != 0) return cannot("write", half_);
+    if (::fsync(file_.get()) != 0) return fail_errno(fmt::format("cannot write '{}'", half_), errno);
     file_ = {};
     MUSTER_TRY_VOID(checkpoint::real_storage().rename(half_, path_));
     return checkpoint::real_storage().sync_folder(std::filesystem::path(path_).parent_path());

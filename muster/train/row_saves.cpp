@@ -32,13 +32,12 @@ bool is_a_save(const std::string& name) {
 
 bool has_rows_on_servers(const graph::Parameter& parameter) { return table_of(parameter).has_value(); }
 
-Result<std::vector<checkpoint::Entry>> save_rows_beside(const std::string& ckpt,
-                                                        std::span<const graph::ParameterPtr> parameters) {
+Result<SavedRows> save_rows_beside(const std::string& ckpt, std::span<const graph::ParameterPtr> parameters) {
   std::set<std::int64_t> wanted;
   for (const graph::ParameterPtr& parameter : parameters)
     if (const auto number = table_of(*parameter)) wanted.insert(*number);
-  std::vector<checkpoint::Entry> entries;
-  if (wanted.empty()) return entries;
+  SavedRows made;
+  if (wanted.empty()) return made;
   ServedParameters& served = *process().served_parameters;
   for (const std::int64_t number : wanted)
     MUSTER_TRY_VOID(finish_steps(graph::served_parameter(number).parameter));
@@ -47,21 +46,22 @@ Result<std::vector<checkpoint::Entry>> save_rows_beside(const std::string& ckpt,
     if (!served.is_unknown_to_servers(number)) numbers.push_back(number);
   std::map<std::int64_t, SavedTable> saved;
   if (!numbers.empty()) {
-    MUSTER_TRY(std::vector<SavedTable> tables, served.save_rows(numbers, rows_folder_of(ckpt)));
-    for (std::size_t i = 0; i < tables.size(); ++i) saved.emplace(numbers[i], std::move(tables[i]));
+    MUSTER_TRY(auto done, served.save_rows(numbers, rows_folder_of(ckpt)));
+    if (done.trouble) return SavedRows{.trouble = done.trouble};
+    for (std::size_t i = 0; i < numbers.size(); ++i) saved.emplace(numbers[i], std::move(done.tables[i]));
   }
   for (const graph::ParameterPtr& parameter : parameters) {
     const auto number = table_of(*parameter);
     if (!number) continue;
     if (const auto found = saved.find(*number); found != saved.end()) {
       MUSTER_TRY(checkpoint::Entry entry, saved_table_entry(parameter->name(), found->second));
-      entries.push_back(std::move(entry));
+      made.entries.push_back(std::move(entry));
       continue;
     }
     MUSTER_TRY(const auto whole, entries_on_servers(parameter, parameter->name()));
-    entries.insert(entries.end(), whole.begin(), whole.end());
+    made.entries.insert(made.entries.end(), whole.begin(), whole.end());
   }
-  return entries;
+  return made;
 }
 
 Result<> set_saved_rows(graph::Parameter& parameter, const Tensor& entry) {

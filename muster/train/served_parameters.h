@@ -47,9 +47,12 @@ class ServedParameters {
   // where a formula begins them. All steps before are done.
   Result<server::ParameterClient::ListedRows> list_rows(std::int64_t number, Listed listed = Listed::values);
   // The rows of these tables, with what their optimizers keep for them, into files below a folder: each
-  // server writes its own. All workers make the call; the folder is that which worker 0 says. An error of
-  // Code::io is that of a disk, the same on all workers.
-  Result<std::vector<SavedTable>> save_rows(std::span<const std::int64_t> numbers, const std::string& folder);
+  // server writes its own. All workers make the call; the folder is that which worker 0 says.
+  struct SavedTables {
+    std::vector<SavedTable> tables = {};
+    std::optional<Error> trouble = {};  // of a server's disk, the same on all workers: then there are none
+  };
+  Result<SavedTables> save_rows(std::span<const std::int64_t> numbers, const std::string& folder);
   // Whether no server knows what the rows begin with: workers do until their first push.
   bool is_unknown_to_servers(std::int64_t number) const;
   bool has_table(std::int64_t number) const { return tables_.contains(number); }
@@ -87,8 +90,8 @@ class ServedParameters {
   std::vector<float> whole_rows(std::int64_t number, std::span<const float> values) const;
   Result<> begin_with_saved(std::int64_t number, server::TableSpec& spec) const;
   SavedTable saved_table(std::int64_t number) const;
-  Result<> save_rows_now(std::span<const std::int64_t> numbers, const std::string& folder, Communicator& all,
-                         std::vector<SavedTable>& saved);
+  Result<SavedTables> save_rows_now(std::span<const std::int64_t> numbers, const std::string& folder,
+                                    Communicator& all);
   Result<> follow_epoch(std::uint64_t step);
   Result<> add_table(std::int64_t number);
   Result<> push(std::uint64_t own_steps, std::span<const graph::ServedUpdate> updates,

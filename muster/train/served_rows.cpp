@@ -89,8 +89,9 @@ bool ServedParameters::is_unknown_to_servers(std::int64_t number) const {
   return found != tables_.end() && !found->second.first_values.empty() && servers_may_not_have_begun();
 }
 
-Result<> ServedParameters::save_rows_now(std::span<const std::int64_t> numbers, const std::string& folder,
-                                         Communicator& all, std::vector<SavedTable>& saved) {
+Result<ServedParameters::SavedTables> ServedParameters::save_rows_now(std::span<const std::int64_t> numbers,
+                                                                      const std::string& folder,
+                                                                      Communicator& all) {
   MUSTER_TRY_VOID(follow_epoch(next_));
   std::vector<std::uint32_t> tables;
   for (const std::int64_t number : numbers) {
@@ -104,6 +105,7 @@ Result<> ServedParameters::save_rows_now(std::span<const std::int64_t> numbers, 
   Told told;
   std::string text;
   if (all.rank() == 0) {
+    std::vector<SavedTable> saved;
     for (const std::int64_t number : numbers) {
       saved.push_back(saved_table(number));
       saved.back().save = unique_save();
@@ -118,31 +120,27 @@ Result<> ServedParameters::save_rows_now(std::span<const std::int64_t> numbers, 
   MUSTER_TRY_VOID(all.broadcast(&told, sizeof told, 0));
   text.resize(told.size);
   MUSTER_TRY_VOID(all.broadcast(text.data(), text.size(), 0));
-  if (told.is_trouble) return fail(Code::io, text);
-  MUSTER_TRY(saved, tables_in(text, "worker 0's word on saved rows"));
-  return {};
+  if (told.is_trouble) return SavedTables{.trouble = Error{Code::io, text}};
+  MUSTER_TRY(std::vector<SavedTable> written, tables_in(text, "worker 0's word on saved rows"));
+  return SavedTables{.tables = std::move(written)};
 }
 
-Result<std::vector<SavedTable>> ServedParameters::save_rows(std::span<const std::int64_t> numbers,
-                                                            const std::string& folder) {
-  std::vector<SavedTable> saved;
-  std::optional<Error> trouble;  // of a disk: the job goes on
+Result<ServedParameters::SavedTables> ServedParameters::save_rows(std::span<const std::int64_t> numbers,
+                                                                  const std::string& folder) {
+  SavedTables saved;
   const Collectives::GroupCall work = [&](Communicator& all) -> Result<> {
-    saved.clear();
-    trouble.reset();
-    Result<> done = save_rows_now(numbers, folder, all, saved);
-    if (!done && done.error().code == Code::io) {
-      trouble = done.error();
+    auto done = save_rows_now(numbers, folder, all);
+    if (done) {
+      saved = *std::move(done);
       return {};
     }
-    if (!done && !failure_) failure_ = done.error();
-    return done;
+    if (!failure_) failure_ = done.error();
+    return fail(done.error());
   };
   MUSTER_TRY_VOID(call_in_body([&] {
     return session_.recovery().explicit_collective("a save of the rows on parameter servers", std::nullopt,
                                                    work);
   }));
-  if (trouble) return fail(*trouble);
   return saved;
 }
 

@@ -237,17 +237,22 @@ class ForkedJob(Job):
     more_flags = ("--preload", "torch,torch._dynamo,muster.torch")
 
 
+def seconds_after_a_kill(job: Job, rank: int) -> float:
+    """To the next step of all ranks."""
+    os.kill(pid_of(rank, job), signal.SIGKILL)
+    killed = time.time()
+    job.read("ranks go on from rank")
+    job.read(r"loss")
+    return time.time() - killed
+
+
 def seconds_to_the_next_step(kind: type, folder: Path, kills: int, *options: str) -> list[float]:
     job = kind(folder, 2, *options)
     seconds = []
     try:
         for kill in range(kills):
             job.read(r"loss")
-            os.kill(pid_of(kill % 2, job), signal.SIGKILL)
-            killed = time.time()
-            job.read("ranks go on from rank")
-            job.read(r"loss")
-            seconds.append(time.time() - killed)
+            seconds.append(seconds_after_a_kill(job, kill % 2))
         job.end()
     finally:
         job.stop()
@@ -276,12 +281,7 @@ def test_fifty_kills_change_nothing(tmp_path):
     try:
         for _ in range(KILLS):
             job.read(rf"epoch \d+ step {chance.randrange(8)} ")
-            rank = chance.randrange(3)
-            os.kill(pid_of(rank, job), signal.SIGKILL)
-            killed = time.time()
-            job.read("ranks go on from rank")
-            job.read(r"loss")
-            seconds.append(time.time() - killed)
+            seconds.append(seconds_after_a_kill(job, chance.randrange(3)))
         job.end()
     finally:
         job.stop()

@@ -153,14 +153,8 @@ void Preloader::take(std::span<const pollfd> polled) {
 }
 
 void Preloader::take_output(Stream stream) {
-  net::Descriptor& output = outputs_[static_cast<std::size_t>(stream)];
-  std::array<char, 64 * 1024> bytes;
-  const ssize_t size = ::read(output.get(), bytes.data(), bytes.size());
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (size <= 0)
-    output.reset();
-  else
-    listener_.on_import_output(speaks_for_, stream, {bytes.data(), static_cast<std::size_t>(size)});
+  read_some(outputs_[static_cast<std::size_t>(stream)],
+            [&](std::string_view bytes) { listener_.on_import_output(speaks_for_, stream, bytes); });
 }
 
 void Preloader::take_messages() {

@@ -65,7 +65,9 @@ std::vector<Entry> entries_of(nb::handle object, Tables* tables = nullptr) {
 void save_checkpoint(nb::handle save_obj, const std::string& path, bool integrated_save) {
   Tables tables;
   std::vector<Entry> entries = entries_of(save_obj, integrated_save ? nullptr : &tables);
-  for (Entry& entry : unwrap(train::save_rows_beside(path, tables))) entries.push_back(std::move(entry));
+  train::SavedRows rows = unwrap(train::save_rows_beside(path, tables));
+  if (rows.trouble) raise(*rows.trouble);
+  entries.insert(entries.end(), rows.entries.begin(), rows.entries.end());
   Result<> saved;
   {
     const nb::gil_scoped_release unlocked;

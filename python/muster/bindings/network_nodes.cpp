@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/graph/graph.h"
+#include "muster/train/network_trace.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/parameter.h"
@@ -78,20 +79,8 @@ nb::dict network_of(const graph::Graph& graph) {
   return made;
 }
 
-// While it lives, nodes know the cells and lines that they come from, for errors.
-class OriginScope {
- public:
-  OriginScope() { graph::set_anomaly_detection(true); }
-  OriginScope(const OriginScope&) = delete;
-  OriginScope& operator=(const OriginScope&) = delete;
-  ~OriginScope() { graph::set_anomaly_detection(before_); }
-
- private:
-  const bool before_ = graph::detects_anomalies();
-};
-
 nb::dict traced_network(const nb::callable& call, const nb::list& inputs, const std::string& name) {
-  const OriginScope origins;
+  const train::OriginScope origins;
   const auto trace = graph::Trace::begin(name);
   nb::list given;
   for (const nb::handle input : inputs) {
