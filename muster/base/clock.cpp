@@ -1,5 +1,7 @@
 #include "muster/base/clock.h"
 
+#include <ctime>
+
 namespace muster {
 namespace {
 
@@ -13,6 +15,12 @@ class RealClock final : public Clock {
 Clock& real_clock() {
   static RealClock clock;
   return clock;
+}
+
+Duration thread_processor_time() {
+  timespec time{};
+  (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 }  // namespace muster

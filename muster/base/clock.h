@@ -17,6 +17,9 @@ class Clock {
 // The process's monotonic clock.
 Clock& real_clock();
 
+// The processor time that this thread has had.
+Duration thread_processor_time();
+
 // A clock that moves only when told to: the simulated counterpart.
 class ManualClock final : public Clock {
  public:

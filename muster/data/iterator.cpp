@@ -31,11 +31,26 @@ bool ends_pass(const Result<std::optional<Item>>& item) { return !item || !*item
 
 }  // namespace
 
+void ItemTimes::add(Duration time) {
+  const std::lock_guard lock(mutex_);
+  if (kept_.size() < kept_max) kept_.push_back(time);
+}
+
+std::optional<Duration> ItemTimes::middle() const {
+  const std::lock_guard lock(mutex_);
+  if (kept_.size() < 2) return std::nullopt;
+  std::vector<Duration> times = kept_;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::ranges::nth_element(times, middle);
+  return *middle;
+}
+
 Iterator::State::State(NodePtr node, IterateOptions options)
     : process_(::getpid()),
       node_(std::move(node)),
       while_waiting_(std::move(options.while_waiting)),
       clock_(options.clock),
+      times_(std::move(options.times)),
       workers_(options.workers > 0 ? options.workers : workers_default()),
       stream_(node_->open({.seed = options.seed,
                            .epoch = options.epoch,
@@ -78,6 +93,14 @@ Result<std::optional<Item>> Iterator::State::next() {
 }
 
 Result<std::optional<Item>> Iterator::State::make() {
+  if (times_ == nullptr) return make_next();
+  const Duration begin = thread_processor_time();
+  auto item = make_next();
+  if (!ends_pass(item)) times_->add(thread_processor_time() - begin);
+  return item;
+}
+
+Result<std::optional<Item>> Iterator::State::make_next() {
   if (const std::size_t skipped = std::exchange(to_skip_, 0); skipped > 0)
     MUSTER_TRY_VOID(stream_->skip(skipped));
   MUSTER_TRY(auto block, stream_->next(1));

@@ -3,12 +3,26 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "muster/tensor/tensor.h"
 
 namespace muster::data {
+
+// How long items took to make: the processor time of the threads that made them. Any thread.
+class ItemTimes {
+ public:
+  void add(Duration time);
+  // The middle one. Nothing of fewer than two: the first one opens files and builds tables.
+  std::optional<Duration> middle() const;
+
+ private:
+  static constexpr std::size_t kept_max = 64;
+  mutable std::mutex mutex_;
+  std::vector<Duration> kept_;
+};
 
 struct IterateOptions {
   std::uint64_t seed = 0;   // the job's: equal on all ranks
@@ -29,7 +43,8 @@ struct IterateOptions {
   // Called about every 100 ms while next() waits for an item; an error ends the wait and becomes next()'s.
   // Python looks for signals here.
   std::function<Result<>()> while_waiting = {};
-  const Clock& clock = real_clock();  // borrowed; says whether making items is worth a thread
+  const Clock& clock = real_clock();      // borrowed; says whether making items is worth a thread
+  std::shared_ptr<ItemTimes> times = {};  // gets those of the pass
 };
 
 // What 0 workers means: the processors that this process may use, at most 8.

@@ -33,6 +33,7 @@ class Iterator::State {
   // thread's.
   bool has_thread() const { return thread_.joinable(); }
   Result<std::optional<Item>> make();
+  Result<std::optional<Item>> make_next();
   Result<std::optional<Item>> make_measured();
   Result<std::optional<Item>> take();
   void make_ahead();
@@ -42,6 +43,7 @@ class Iterator::State {
   const NodePtr node_;  // outlives the stream
   const std::function<Result<>()> while_waiting_;
   const Clock& clock_;
+  const std::shared_ptr<ItemTimes> times_;
   Workers workers_;                 // outlive the stream, too
   std::atomic<bool> stop_ = false;  // set with the lock held
   std::unique_ptr<Stream> stream_;

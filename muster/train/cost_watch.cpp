@@ -77,10 +77,17 @@ std::string CostWatch::table(const Beat& beat, TimePoint now) const {
   constexpr auto steps = static_cast<double>(steps_watched);
   const double measured = seconds_of(now - beat.since) / steps;
   std::map<std::string, std::pair<double, double>> rows;  // predicted, measured
-  double predicted = 0, in_ops = 0;
+  double predicted = 0, between = 0, in_ops = 0;
   for (const auto& [name, prediction] : predicted_) {
     predicted += prediction.step_s();
-    for (const graph::OpGroup& group : prediction.groups) rows[op_of(group.name)].first += group.seconds;
+    for (const graph::OpGroup& group : prediction.groups)
+      (group.name == graph::between_steps ? between : rows[op_of(group.name)].first) += group.seconds;
+  }
+  if (!predicted_.empty()) {
+    graph::Prediction reading = predicted_.begin()->second;
+    reading.reading_s = reading_seconds();
+    between += reading.reading_shown_s();
+    predicted += reading.reading_shown_s();
   }
   for (const auto& [op, spent] : spent_) {
     const auto before = beat.spent.find(op);
@@ -98,7 +105,7 @@ std::string CostWatch::table(const Beat& beat, TimePoint now) const {
   text += fmt::format("{:>10}  {:>10}  {:>8}  {}\n", "predicted", "measured", "ratio", "what");
   text += row(predicted, measured, "the whole step");
   for (const auto& [op, times] : sorted) text += row(times.first, times.second, op);
-  text += row(0, std::max(0.0, measured - in_ops), "between the ops: data, Python, callbacks");
+  text += row(between, std::max(0.0, measured - in_ops), "between the ops: data, Python, callbacks");
   return text + problems_ + "a call takes what it waits for other workers, too; that is not predicted\n";
 }
 
@@ -115,6 +122,7 @@ void watch_costs() {
     process().cost_watch = nullptr;
   });
   process().cost_watch = watch;
+  watch_reading();
   graph::observe_graphs(watch);
 }
 

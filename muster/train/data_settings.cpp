@@ -45,7 +45,8 @@ data::IterateOptions data_options(std::uint64_t epoch) {
           .prefetch_items = settings().prefetch_items,
           .worker_warning = settings().worker_warning,
           .worker_deadline = settings().worker_deadline,
-          .workers = settings().workers};
+          .workers = settings().workers,
+          .times = process().item_times};
 }
 
 data::DataLoader batches(const data::Dataset& dataset, std::uint64_t epoch) {

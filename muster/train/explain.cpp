@@ -147,6 +147,7 @@ ExplainMode begin() {
   process().explainer = new Explainer(mode);
   graph::observe_functions(process().explainer);
   graph::observe_graphs(process().explainer);
+  watch_reading();
   std::atexit([] { process().explainer->conclude(); });
   return mode;
 }

@@ -28,10 +28,10 @@ int threads_of(std::uint32_t workers) {
 }
 
 std::string row(std::string_view number, const graph::Prediction& made, std::string_view what) {
-  return fmt::format("{:>4}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {}\n", number,
+  return fmt::format("{:>4}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {}\n", number,
                      graph::time_text(made.step_s()), graph::time_text(made.computing_s),
-                     graph::time_text(made.calls_s), memory_text(made.sent_bytes),
-                     memory_text(made.peak_bytes), what);
+                     graph::time_text(made.calls_s), graph::time_text(made.reading_shown_s()),
+                     memory_text(made.sent_bytes), memory_text(made.peak_bytes), what);
 }
 
 std::string line_for(const graph::StepLayout& layout) {
@@ -48,6 +48,7 @@ nlohmann::json json_of(const StepPlan& plan) {
   made["step_s"] = plan.prediction->step_s();
   made["computing_s"] = plan.prediction->computing_s;
   made["calls_s"] = plan.prediction->calls_s;
+  made["reading_s"] = plan.prediction->reading_shown_s();
   made["sent_bytes"] = plan.prediction->sent_bytes;
   made["peak_bytes"] = plan.prediction->peak_bytes;
   return made;
@@ -86,6 +87,9 @@ FoundPlans find_plans(const std::vector<const NotedGraph*>& step, const SearchOp
                                  memory_text(*options.memory_bytes));
     (plan.problem.empty() ? found.plans : found.dropped).push_back(std::move(plan));
   }
+  const double reading_s = reading_seconds();  // items are made while plans are timed
+  if (found.alone) found.alone->reading_s = reading_s;
+  for (StepPlan& plan : found.plans) plan.prediction->reading_s = reading_s;
   std::ranges::stable_sort(found.plans, std::less{},
                            [](const StepPlan& plan) { return plan.prediction->step_s(); });
   return found;
@@ -108,8 +112,8 @@ std::string to_string(const graph::StepLayout& layout) {
 std::string to_text(const FoundPlans& found, const SearchOptions& options) {
   std::string text = fmt::format("\n{} plan{} for {} workers of this machine, the fastest first\n",
                                  found.plans.size(), found.plans.size() == 1 ? "" : "s", options.workers);
-  text += fmt::format("{:>4}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {}\n", "", "step", "computing", "calls",
-                      "sends", "peak", "plan");
+  text += fmt::format("{:>4}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {}\n", "", "step", "computing",
+                      "calls", "reading", "sends", "peak", "plan");
   for (std::size_t i = 0; i < found.plans.size(); ++i)
     text += row(std::to_string(i + 1), *found.plans[i].prediction, to_string(found.plans[i].layout));
   if (found.alone) text += row("", *found.alone, "(one process with all cores)");

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "muster/net/net.h"
+#include "muster/train/process.h"
 
 namespace muster::train {
 namespace {
@@ -61,6 +62,13 @@ std::string call_times_text(const std::optional<CallTimes>& times, const std::st
                      times->workers, age_text(now - times->measured_at_s));
 }
 
+void watch_reading() { process().item_times = std::make_shared<data::ItemTimes>(); }
+
+double reading_seconds() {
+  const auto& times = process().item_times;
+  return std::chrono::duration<double>(times ? times->middle().value_or(Duration{}) : Duration{}).count();
+}
+
 Result<graph::Prediction> predict(const NotedGraph& noted, std::uint32_t workers,
                                   const std::optional<CallTimes>& calls, graph::KnownTimes* known) {
   return graph::predict(
@@ -73,7 +81,8 @@ std::string predictions_text(const std::vector<const NotedGraph*>& graphs, std::
   std::optional<CallTimes> calls;
   if (workers > 1) calls = read_call_times(workers, problem);
   for (const NotedGraph* noted : graphs) {
-    const Result<graph::Prediction> made = predict(*noted, workers, calls, nullptr);
+    Result<graph::Prediction> made = predict(*noted, workers, calls, nullptr);
+    if (made && noted->trains()) made->reading_s = reading_seconds();
     text += made ? fmt::format("\n{}: {}", noted->graph.name, to_string(*made))
                  : fmt::format("\n{}: not predicted: {}\n", noted->graph.name, made.error().message);
   }

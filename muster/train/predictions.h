@@ -35,7 +35,12 @@ std::optional<CallTimes> read_call_times(std::uint32_t workers, std::string& pro
 // One line: of which workers, and how long ago; or why there is none.
 std::string call_times_text(const std::optional<CallTimes>& times, const std::string& problem);
 
-// For one of so many workers that share this machine.
+// From now on passes over data tell how long their items take.
+void watch_reading();
+// The processor time of the batch of a step; 0: not known.
+double reading_seconds();
+
+// For one of so many workers that share this machine. Without the reading of a batch.
 Result<graph::Prediction> predict(const NotedGraph& noted, std::uint32_t workers,
                                   const std::optional<CallTimes>& calls, graph::KnownTimes* known);
 

@@ -148,6 +148,7 @@ struct Process {
   std::atomic<graph::RunObserver*> cost_watch{nullptr};  // cost_watch.h; it stays when it has told
   StepLines* step_lines = nullptr;                       // step_lines.h; set before the first step
   StepPlanner* planner = nullptr;                        // of parallel.plan(): step_planner.h
+  std::shared_ptr<data::ItemTimes> item_times;           // of all passes, where steps are predicted
   std::string metrics_file;                              // MUSTER_METRICS_FILE, or empty
   std::set<std::string> warnings_given;
   std::string page_requests_folder;  // MUSTER_PAGE_REQUESTS, or empty

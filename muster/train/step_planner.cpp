@@ -167,6 +167,7 @@ Result<> plan_steps(std::uint32_t data, std::uint32_t model, std::optional<std::
       ends ? nullptr : new StepPlanner(layout, memory_bytes);  // kept: a run may still look at it
   if (explain_mode() == ExplainMode::off && process().cost_watch.load() == nullptr)
     graph::observe_graphs(process().planner);
+  if (!layout) watch_reading();
   if (!layout) set_shares_batch(world_size() > 1, fmt::format("data={},model=1", world_size()));
   return {};
 }

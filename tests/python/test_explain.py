@@ -194,7 +194,7 @@ def test_the_time_of_the_step_is_predicted_by_group_of_ops(tmp_path):
     total, groups = predicted(text)
     plan = re.findall(r"^ +\d+  (\w+) ", text[: text.index("parameters:")], re.MULTILINE)
     names = {name.split(" of ")[0] for name in groups}
-    assert names == set(plan)
+    assert names == {*plan, "(from step to step)"}
     assert sum(steps for *_, steps in groups.values()) == len(plan)
     assert all(time != "not timed" for time, *_ in groups.values()), groups
     assert sum(in_ms(time) for time, *_ in groups.values()) == pytest.approx(total, rel=0.05, abs=0.01)
@@ -274,7 +274,7 @@ def test_predicted_and_measured_stand_side_by_side_behind_ten_steps(tmp_path):
     assert all("-" not in rows[what] for what in ("adam", "the whole step")), rows
     assert rows["all_reduce"][0] == "-" and rows["all_reduce"][1] != "-"
     assert "calls: not timed: muster explain --parallel 2 SCRIPT measures them" in texts[0]
-    assert rows["between the ops: data, Python, callbacks"][0] == "-"
+    assert rows["between the ops: data, Python, callbacks"][0] != "-"
     whole, ops = in_ms(rows["the whole step"][1]), rows.keys() - {"the whole step"}
     assert sum(in_ms(rows[op][1]) for op in ops if rows[op][1] != "-") == pytest.approx(whole, rel=0.02)
     assert "predicted beside" not in texts[1]

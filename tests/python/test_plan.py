@@ -95,11 +95,35 @@ def test_every_mesh_is_in_the_table_and_the_fastest_comes_first(tmp_path, net):
     times = [each["step_s"] for each in made["plans"]]
     assert times == sorted(times)
     for each in made["plans"]:
-        assert each["step_s"] == pytest.approx(each["computing_s"] + each["calls_s"])
+        assert each["step_s"] == pytest.approx(each["computing_s"] + each["calls_s"] + each["reading_s"])
         assert each["sent_bytes"] > 0 and each["peak_bytes"] > 0
     if net == "dense":
         by_key = {key(each): each for each in made["plans"]}
         assert by_key[1, 4, 0]["peak_bytes"] < by_key[4, 1, 0]["peak_bytes"]
+
+
+SLOW_ROWS = """
+import time
+
+class Slow:
+    def __len__(self):
+        return 80
+
+    def __getitem__(self, index):
+        begin = time.thread_time()
+        while time.thread_time() - begin < 1e-3:
+            pass
+        return numpy.zeros(12, numpy.float32), numpy.int32(index % 4)
+
+def rows(batch=8):
+    return dataset.GeneratorDataset(Slow(), ["x", "y"], shuffle=False).batch(batch)
+"""
+
+
+def test_reading_counts_that_takes_longer_than_the_step(tmp_path):
+    script = code("dense").replace("\nnet =", SLOW_ROWS + "\nnet =")
+    for each in found(tmp_path, script, "-n", "2")["plans"]:
+        assert each["reading_s"] + each["computing_s"] > 7e-3  # eight rows of 1 ms of processor time
 
 
 def test_the_table_ends_with_the_line_for_the_script(tmp_path):

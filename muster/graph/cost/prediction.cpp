@@ -87,6 +87,9 @@ class Predicting {
       (group.is_call ? made_.calls_s : made_.computing_s) += group.seconds;
       made_.groups.push_back(std::move(group));
     }
+    const double between_s = timed_.between_s * made_.sharing();
+    made_.computing_s += between_s;
+    made_.groups.push_back({.name = std::string(between_steps), .seconds = between_s});
     std::ranges::stable_sort(made_.groups, std::greater{}, &OpGroup::seconds);
   }
 
@@ -121,7 +124,7 @@ std::string groups_text(const Prediction& prediction) {
       fmt::format("{:>10}  {:>6}  {:>10}  {:>5}  {}\n", "time", "share", "sends", "steps", "what");
   const double all = std::max(1e-12, prediction.computing_s + prediction.calls_s);
   for (const OpGroup& group : prediction.groups) {
-    const bool is_timed = group.not_timed < group.steps;
+    const bool is_timed = group.steps == 0 || group.not_timed < group.steps;
     text +=
         fmt::format("{:>10}  {:>6}  {:>10}  {:>5}  {}\n", is_timed ? time_text(group.seconds) : "not timed",
                     is_timed ? fmt::format("{:.1f} %", 100 * group.seconds / all) : "",
@@ -134,6 +137,13 @@ std::string groups_text(const Prediction& prediction) {
 
 double Prediction::sharing() const {
   return std::max(1.0, static_cast<double>(workers) * threads / std::max(1, cores));
+}
+
+double Prediction::reading_shown_s() const {
+  if (reading_s == 0) return 0;
+  const double available = std::max(1, cores);
+  const double busy = workers * (computing_s / sharing() * threads + reading_s) / available;
+  return std::max({0.0, busy - computing_s, reading_s - computing_s});
 }
 
 std::string time_text(double seconds) {
@@ -213,11 +223,14 @@ Result<Prediction> predict(std::span<const StepGraph> step, const PlanOptions& o
 
 std::string to_string(const Prediction& prediction) {
   std::string text = fmt::format(
-      "predicted step of each of {}: {} (computing {}, calls {}{}), sends {}, holds {} at the peak\n",
+      "predicted step of each of {}: {} (computing {}, calls {}{}{}), sends {}, holds {} at the peak\n",
       counted(prediction.workers, "worker"), time_text(prediction.step_s()),
       time_text(prediction.computing_s), time_text(prediction.calls_s),
       prediction.hidden_s > 0 ? fmt::format(", of which {} beside computing", time_text(prediction.hidden_s))
                               : "",
+      prediction.reading_shown_s() > 0
+          ? fmt::format(", reading its batch {} more", time_text(prediction.reading_shown_s()))
+          : "",
       bytes_text(prediction.sent_bytes), bytes_text(prediction.peak_bytes));
   text += groups_text(prediction);
   text += fmt::format("kernels: timed now, in {} of this plan, {} at once", counted(prediction.runs, "run"),
@@ -232,7 +245,7 @@ std::string to_string(const Prediction& prediction) {
         "them, "
         "and with micro_batches they run beside each other",
         prediction.stages);
-  return text + "\nnot predicted: reading data, Python between the steps, waiting for slower workers\n";
+  return text + "\nnot predicted: Python between the steps, waiting for slower workers\n";
 }
 
 }  // namespace muster::graph

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/call_times.h"
@@ -27,6 +28,9 @@ struct OpGroup {
   std::size_t sent_bytes = 0;  // by a worker
 };
 
+// A group of its own, of no steps: what a run takes from one step of the plan to the next.
+inline constexpr std::string_view between_steps = "(from step to step)";
+
 struct Prediction {
   std::uint32_t workers = 1;
   int cores = 1;
@@ -39,11 +43,14 @@ struct Prediction {
   std::size_t runs = 0;    // in which the kernels were timed
   std::size_t copies = 1;  // that ran at once
   std::size_t stages = 0;  // of a placed network: the times are of all of them, one after the other
+  int threads = 1;         // of each worker
+  double reading_s = 0;    // processor time of a thread beside, that makes the batch of a step
 
-  double step_s() const { return computing_s + calls_s - hidden_s; }
+  double step_s() const { return computing_s + calls_s - hidden_s + reading_shown_s(); }
   // How many times longer a kernel takes than it was timed: workers share cores where these are fewer.
   double sharing() const;
-  int threads = 1;  // of each worker
+  // What reading adds to a step: what no core is free for, or what takes longer than the computing.
+  double reading_shown_s() const;
 };
 
 struct PredictionOptions {

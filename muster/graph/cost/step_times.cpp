@@ -21,7 +21,8 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t runs_min = 3;  // the first one is not counted
 constexpr std::size_t runs_max = 12;
-constexpr Duration runs_limit = 400ms;  // no further run begins then
+constexpr Duration runs_limit = 400ms;                     // no further run begins then
+constexpr auto between_key = "from one step to the next";  // of KnownTimes
 
 // ---- Made-up numbers --------------------------------------------------------------------------------------
 
@@ -130,11 +131,20 @@ class Times final : public RunObserver {
  public:
   explicit Times(std::size_t steps) : of_steps_(steps) {}
   void ran(const Step& step, TimePoint begin, TimePoint end, const Describe& /*describe*/) override {
-    if (step.plan == plan && step.index < of_steps_.size()) of_steps_[step.index].push_back(end - begin);
+    if (step.plan != plan || step.index >= of_steps_.size()) return;
+    of_steps_[step.index].push_back(end - begin);
+    in_steps_ += end - begin;
   }
+  // A run took so long, steps and all.
+  void end_run(Duration time) { between_.push_back(time - std::exchange(in_steps_, {})); }
   // The middle one, without the first.
-  std::optional<double> of(std::size_t step) const {
-    std::vector<Duration> times = of_steps_[step];
+  std::optional<double> of(std::size_t step) const { return middle(of_steps_[step]); }
+  double between() const { return middle(between_).value_or(0); }
+
+  const void* plan = nullptr;
+
+ private:
+  static std::optional<double> middle(std::vector<Duration> times) {
     if (times.size() < 2) return std::nullopt;
     times.erase(times.begin());
     const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
@@ -142,10 +152,9 @@ class Times final : public RunObserver {
     return std::chrono::duration<double>(*middle).count();
   }
 
-  const void* plan = nullptr;
-
- private:
   std::vector<std::vector<Duration>> of_steps_;
+  std::vector<Duration> between_;  // by run
+  Duration in_steps_{};            // of the run under way
 };
 
 std::string key_of(const CompiledPlan& plan, const PlannedStep& step) {
@@ -215,7 +224,9 @@ Result<std::size_t> run_some(Runner& runner, std::span<const Tensor> inputs, Tim
   std::size_t runs = 0;
   for (; runs < runs_min || (runs < runs_max && real_clock().now() - begin < runs_limit); ++runs) {
     copies.begin();
+    const TimePoint begun = real_clock().now();
     MUSTER_TRY_VOID(runner.run(inputs, {.seed = 1, .threads = threads, .observer = &times}));
+    times.end_run(real_clock().now() - begun);
   }
   return runs;
 }
@@ -261,7 +272,11 @@ Result<TimedPlan> time_steps(const Graph& graph, const PlanOptions& options, std
     if (all_known) made.seconds[i] = timing.known->find(keys[i]);
     all_known = all_known && made.seconds[i].has_value();
   }
-  if (all_known) return made;
+  const auto count = static_cast<double>(steps.size());
+  if (all_known) {
+    made.between_s = count * timing.known->find(between_key).value_or(0);
+    return made;
+  }
 
   const CompiledPlan runnable = alone(made.plan);
   Runner runner(runnable);
@@ -269,6 +284,8 @@ Result<TimedPlan> time_steps(const Graph& graph, const PlanOptions& options, std
   times.plan = &runnable;
   Copies copies(graph, options, inputs, std::max<std::size_t>(1, timing.copies) - 1);
   MUSTER_TRY(made.runs, run_some(runner, inputs, times, options.threads, copies));
+  made.between_s = times.between();
+  if (timing.known != nullptr && count > 0) timing.known->add(between_key, made.between_s / count);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (!runs_by_itself(*made.plan.graph.nodes[steps[i].node].op)) continue;
     made.seconds[i] = times.of(i);

@@ -31,6 +31,7 @@ class KnownTimes {
 struct TimedPlan {
   CompiledPlan plan;
   std::vector<std::optional<double>> seconds;  // by step; nothing: a call, or what cannot run by itself
+  double between_s = 0;                        // from step to step, all together
   std::size_t runs = 0;                        // 0: all of it was known
 };
 

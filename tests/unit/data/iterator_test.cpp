@@ -21,6 +21,7 @@ namespace {
 
 using namespace muster::data::testing;
 using ::testing::HasSubstr;
+using namespace std::chrono_literals;
 
 // Tells which thread it runs on and how often, and does what the test says. Not built in, so that the
 // iterator has a thread from the start.
@@ -286,6 +287,31 @@ TEST(Iterator, IsAnErrorInAForkedChildAndLetsItGo) {
     EXPECT_EQ(status, 0);
     EXPECT_TRUE(iterator->next().value().has_value()) << "the parent goes on";
   }
+}
+
+TEST(Iterator, TellsTheProcessorTimeOfItsItems) {
+  auto probe = std::make_shared<Probe>();
+  probe->on_call = [](int) -> Result<> {
+    const Duration begin = thread_processor_time();
+    while (thread_processor_time() - begin < 2ms) {
+    }
+    return {};
+  };
+  const auto times = std::make_shared<ItemTimes>();
+  auto items = digits(3).map({probe}, {"label"}).iterate({.times = times}).value();
+  while (items.next().value()) {
+  }
+  ASSERT_TRUE(times->middle());
+  EXPECT_GE(*times->middle(), 2ms);
+}
+
+TEST(ItemTimes, KnowNothingOfOneItemAndTheMiddleOfSeveral) {
+  ItemTimes times;
+  times.add(900ms);  // opens files
+  EXPECT_FALSE(times.middle());
+  times.add(3ms);
+  times.add(1ms);
+  EXPECT_EQ(times.middle(), 3ms);
 }
 
 TEST(Iterator, WantsAtLeastOneItemAhead) {

@@ -114,6 +114,22 @@ TEST(Prediction, OfWorkersThatShareCoresIsLonger) {
   EXPECT_EQ(made.sharing(), 1);
 }
 
+TEST(Prediction, CountsReadingWhereNoCoreIsFreeForItOrItTakesLonger) {
+  Prediction made{.workers = 2, .cores = 2, .computing_s = 3, .threads = 1, .reading_s = 1};
+  EXPECT_DOUBLE_EQ(made.step_s(), 4);  // each core has a worker, and its reading
+  made.cores = 4;
+  EXPECT_DOUBLE_EQ(made.step_s(), 3);
+  made.reading_s = 5;
+  EXPECT_DOUBLE_EQ(made.step_s(), 5);  // one thread makes the batch
+  made.workers = 4;
+  made.cores = 2;
+  made.computing_s = 6;  // as two workers share a core: 3 alone
+  made.reading_s = 1;
+  EXPECT_DOUBLE_EQ(made.step_s(), 8);
+  made.reading_s = 0;
+  EXPECT_DOUBLE_EQ(made.step_s(), 6);
+}
+
 TEST(Prediction, OfKnownKernelsRunsNothing) {
   const Step step = step_over("", "");
   const auto known = make_known_times();
