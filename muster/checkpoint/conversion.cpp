@@ -1,6 +1,7 @@
 #include "muster/checkpoint/conversion.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -136,7 +137,8 @@ class FileWriter {
   Result<> write(const std::string& path) {
     const std::string folder = std::filesystem::path(path).parent_path().string();
     if (!folder.empty()) MUSTER_TRY_VOID(storage_.make_folder(folder));
-    const std::string half = path + ".half";
+    // Workers that convert at once, as scripts of MindSpore do, do not write into each other's.
+    const std::string half = fmt::format("{}.{}.half", path, ::getpid());
     if (const auto removed = storage_.remove(half); !removed && removed.error().code != Code::not_found)
       return removed;
     const Result<> written = write_to(half, path.ends_with(safetensors::extension));

@@ -163,7 +163,10 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
              }));
   graph.notes = std::move(recipe.notes);
   graph.notes.resize(graph.outputs.size());
-  for (OutputNote& note : graph.notes) note.everywhere = note.everywhere || everywhere_;
+  for (std::size_t i = 0; i < graph.notes.size(); ++i) {
+    const bool is_number = graph.values[graph.outputs[i]].shape.rank() == 0;
+    graph.notes[i].everywhere = graph.notes[i].everywhere || everywhere_ || is_number;
+  }
   entry->dependencies = trace->take_dependencies();
   entry->before_runs = trace->take_before_runs();
   entry->stage_index = stage_index_of(context);

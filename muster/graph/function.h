@@ -52,7 +52,8 @@ class Function {
   void tell_extras_by(ExtraDifference difference) { extra_difference_ = difference; }
 
   // Over several workers: each output goes to all of them. Without it only the losses of value_and_grad do,
-  // and others are absent (Tensor::absence) but where they are made. Before the first call.
+  // and tensors without axes, as losses are; others are absent (Tensor::absence) but where they are made.
+  // Before the first call.
   void replicate_outputs() { everywhere_ = true; }
 
   // Whether a call on values would run the body inline.

@@ -276,7 +276,9 @@ _HOLDERS = {
         ],
         "mindspore.parallel._checkpoints",
     ),
-    **dict.fromkeys(("COMPATIBLE", "LAX", "STRICT"), "mindspore.context"),
+    **dict.fromkeys(
+        ("COMPATIBLE", "LAX", "STRICT", "get_offload_context", "set_offload_context"), "mindspore.context"
+    ),
     **dict.fromkeys(("get_level", "get_log_config"), "mindspore.log"),
     **dict.fromkeys(
         ("get_current_device", "ms_memory_recycle", "no_inline", "set_recursion_limit"), "mindspore._misc"
@@ -293,6 +295,7 @@ _HOLDERS = {
         ],
         "mindspore.common._generators",
     ),
+    "Symbol": "mindspore._symbol",
     "async_ckpt_thread_status": "mindspore.train",
     **dict.fromkeys(
         ("convert_model", "load", "load_mindir", "save_mindir"), "mindspore.train._mindir._cells"

@@ -174,11 +174,20 @@ def add_flags_recursive(self, **flags):
 
 
 def compile(self, *args, **kwargs) -> None:
-    """Runs the cell once, which makes its plan; parameters keep their values."""
-    kept = [(parameter, parameter.asnumpy().copy()) for parameter in self.get_parameters()]
+    """Runs the cell once, which makes its plan; parameters keep their values where they are whole."""
+    kept = [(parameter, _values_of(parameter)) for parameter in self.get_parameters()]
     self(*args, **kwargs)
     for parameter, values in kept:
-        parameter.set_data(muster.Tensor(values))
+        if values is not None:
+            parameter.set_data(muster.Tensor(values))
+
+
+def _values_of(parameter):
+    """A copy; None where this worker has not all of it."""
+    try:
+        return parameter.asnumpy().copy()
+    except ValueError:  # other workers have it, or pieces of it
+        return None
 
 
 def compile_and_run(self, *args, **kwargs):
@@ -364,6 +373,26 @@ _KEPT = {
 }
 
 
+def set_comm_fusion(self, fusion_type, recurse=True):
+    """Notes which gradients travel together (`Parameter.comm_fusion`): they are joined by size, see
+    set_auto_parallel_context(comm_fusion=...). Gives the cell.
+
+    Raises:
+        TypeError, ValueError: `fusion_type` is no whole number from 0.
+    """
+    if isinstance(fusion_type, bool) or not isinstance(fusion_type, int):
+        raise TypeError(f"set_comm_fusion: fusion_type is a whole number, not {fusion_type!r}")
+    if fusion_type < 0:
+        raise ValueError(f"set_comm_fusion: fusion_type is a number from 0, not {fusion_type}")
+    _device.note_once(
+        "note: Cell.set_comm_fusion() has no effect: gradients travel together by their size, as "
+        "set_auto_parallel_context(comm_fusion=...) says"
+    )
+    for parameter in self.trainable_params(recurse):
+        parameter.comm_fusion = fusion_type
+    return self
+
+
 def _flatten_weights(self, fusion_size=0) -> None:
     """Changes nothing: gradients are joined by size (comm_fusion)."""
 
@@ -409,7 +438,7 @@ _MEMBERS = {
     "set_jit_config": _silent("set_jit_config", "code is traced, not parsed"),
     "jit_config_dict": property(lambda self: {}),
     "set_boost": _unchanging("set_boost", "there is no boost of the device's"),
-    "set_comm_fusion": _unchanging("set_comm_fusion", "set_auto_parallel_context(comm_fusion=...) decides"),
+    "set_comm_fusion": set_comm_fusion,
     "set_parallel_input_with_inputs": _silent("set_parallel_input_with_inputs", "inputs are what they are"),
     "set_broadcast_flag": _unchanging("set_broadcast_flag", "parameters begin equal on all workers"),
     "set_auto_parallel": _unchanging("set_auto_parallel", "networks are divided by place()"),

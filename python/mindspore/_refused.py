@@ -230,10 +230,6 @@ _TABLE = (
         dict.fromkeys(("mindspore", "mindspore.train"), "SummaryLandscape"),
     ),
     (
-        ("sizes in graphs are numbers", "pass tensors of any shape: each is prepared by itself"),
-        {"mindspore": "Symbol"},
-    ),
-    (
         ("a Python function has its gradient by a cell's bprop", "write nn.Cell with bprop"),
         {"mindspore": "_Function"},
     ),

@@ -122,6 +122,19 @@ Result<LaunchSpec> spec(const PresetInput& input) {
   return result;
 }
 
+// The same, with what workers find under msrun, and scripts read: os.getenv("RANK_ID").
+Result<LaunchSpec> spec_as_msrun(const PresetInput& input) {
+  MUSTER_TRY(LaunchSpec result, spec(input));
+  std::int64_t local_rank = 0;
+  for (ProcessSpec& process : result.processes) {
+    if (process.role != "worker") continue;
+    process.environment.emplace("RANK_ID", std::to_string(input.job.first_slot() + local_rank));
+    process.environment.emplace("RANK_SIZE", std::to_string(input.job.slot_count()));
+    process.environment.emplace("DEVICE_ID", std::to_string(local_rank++));
+  }
+  return result;
+}
+
 bool always(const JobSettings&, const Environment&) { return true; }
 
 constexpr std::string_view openness =
@@ -146,7 +159,7 @@ const Preset mindspore_preset = {
     .check = check,
     .ports_wanted = port_of_first,
     .needs_rendezvous = never_meets,
-    .spec = spec,
+    .spec = spec_as_msrun,
     .needs_secret = always,
     .openness = openness,
 };

@@ -1,5 +1,7 @@
 """mindspore.communication: init, groups and ranks."""
 
+import sys
+
 import muster
 from mindspore import _device, _names
 from muster import _core
@@ -25,6 +27,10 @@ def init(backend_name=None) -> None:
         raise ValueError(f"init: {backend_name!r} is no backend; there are 'mccl', 'nccl' and 'hccl'")
     muster.init()
     GlobalComm.INITED = True
+    if "mindspore.parallel._checkpoints" in sys.modules:  # settings of a strategy file load it
+        from mindspore import context
+
+        sys.modules["mindspore.parallel._checkpoints"].save_strategy_of(context._parallel)
 
 
 # The groups of all workers by name, those of create_group among them.

@@ -65,6 +65,7 @@ _HARMLESS.update(
             "support_binary",
             "mempool_block_size",
             "enable_mem_offload",
+            "memory_offload",
             "hccl_buffer",
             "device_context",
             "jit_syntax_level",
@@ -79,8 +80,12 @@ _HARMLESS.update(
         "it is about MindSpore's own compiler or about accelerators",
     )
 )
-# Settings that are fine at the value that means "do nothing special".
-_OFF = {"save_graphs": (False, 0), "enable_graph_kernel": (False,), "enable_reduce_precision": (True, False)}
+# Settings that change no result, and are worth a word at other values than these.
+_OFF = {
+    "save_graphs": ((False, 0), "`muster explain SCRIPT` shows the plan of a step, --svg draws it"),
+    "enable_graph_kernel": ((False,), "the planner joins ops by itself"),
+    "enable_reduce_precision": ((True, False), "ops compute in the dtype of their inputs"),
+}
 
 
 _COMM_FUSION = '{"allreduce": {"mode": "size", "config": 32}}'
@@ -96,8 +101,61 @@ def set_context(**settings) -> None:
         elif name in _HARMLESS:
             _device.note_once(f"note: set_context({name}=...) has no effect: {_HARMLESS[name]}")
             _given[name] = value
-        elif name not in _OFF or value not in _OFF[name]:
+        elif name in _OFF:
+            _note_off(name, value)
+        else:
             raise NotImplementedError(_names.sentence(f"mindspore.set_context({name}={value!r})"))
+
+
+def _note_off(name, value) -> None:
+    """Keeps a setting that changes no result."""
+    allowed = (True, False, 0, 1, 2, 3) if name == "save_graphs" else (True, False)
+    if not isinstance(value, int):
+        raise TypeError(f"set_context: {name} is one of {', '.join(map(str, allowed))}, not {value!r}")
+    if value not in allowed:
+        raise ValueError(f"set_context: {name} is one of {', '.join(map(str, allowed))}, not {value!r}")
+    silent, why = _OFF[name]
+    if value not in silent:
+        _device.note_once(f"note: set_context({name}={value!r}) has no effect: {why}")
+    _given[name] = value
+
+
+_OFFLOAD_DEFAULTS = {
+    "offload_param": "",
+    "offload_path": "./offload/",
+    "offload_cpu_size": 0,
+    "offload_disk_size": 0,
+    "enable_aio": True,
+    "aio_block_size": 1 << 20,
+    "aio_queue_depth": 1024,
+    "enable_pinned_mem": True,
+    "auto_offload": False,
+    "host_mem_block_size": 1 << 30,
+    "cpu_ratio": 1.0,
+    "hbm_ratio": 1.0,
+    "offload_checkpoint": "",
+}
+
+
+def set_offload_context(offload_config) -> None:
+    """Keeps what an accelerator would move to the memory of its host, where everything is here.
+
+    Raises:
+        TypeError: `offload_config` is no dict.
+        ValueError: It has a key that there is not.
+    """
+    if not isinstance(offload_config, dict):
+        raise TypeError(f"set_offload_context: offload_config is a dict, not {offload_config!r}")
+    for key in offload_config:
+        if key not in _OFFLOAD_DEFAULTS:
+            raise ValueError(f"set_offload_context: the keys are {', '.join(_OFFLOAD_DEFAULTS)}, not {key!r}")
+    _device.note_once("note: set_offload_context() has no effect: all values lie in the memory of the host")
+    _given["offload_config"] = {**get_offload_context(), **offload_config}
+
+
+def get_offload_context() -> dict:
+    """What set_offload_context was given, over the defaults."""
+    return {**_OFFLOAD_DEFAULTS, **_given.get("offload_config", {})}
 
 
 # What scripts ask for, where they have not said it.
@@ -191,7 +249,9 @@ def _buckets(comm_fusion, all_reduce_fusion_config) -> dict:
         return {}
     if not isinstance(comm_fusion, dict):
         raise TypeError(f"comm_fusion is a dict such as {_COMM_FUSION}, not {comm_fusion!r}")
-    others = sorted(set(comm_fusion) - {"openstate", "allreduce"})
+    for name in {"allgather", "reducescatter"} & set(comm_fusion):
+        _device.note_once(f"note: comm_fusion's '{name}' has no effect: such calls are made one by one")
+    others = sorted(set(comm_fusion) - {"openstate", "allreduce", "allgather", "reducescatter"})
     if others:
         raise NotImplementedError(_names.sentence(f"comm_fusion of {', '.join(map(repr, others))}"))
     if not comm_fusion.get("openstate", True):
@@ -311,11 +371,13 @@ __all__ = [
     "ParallelMode",
     "get_auto_parallel_context",
     "get_context",
+    "get_offload_context",
     "get_ps_context",
     "reset_auto_parallel_context",
     "reset_ps_context",
     "set_auto_parallel_context",
     "set_context",
+    "set_offload_context",
     "set_ps_context",
 ]
 __getattr__ = _names.missing(__name__)

@@ -95,6 +95,15 @@ def of_user(error):
     return made
 
 
+_joins = None  # what makes whole columns of slices: dataset._slices, where a dataset_strategy has them
+
+
+def join_with(function) -> None:
+    """Rows are what `function` gives for them."""
+    global _joins
+    _joins = function
+
+
 class Iterator:
     """`num_epochs` passes over a dataset (-1: without end); a `for` loop takes what is left of one."""
 
@@ -115,7 +124,7 @@ class Iterator:
         if self._pass is None:
             self._begin()
         for row in self._pass:
-            return self._item(row)
+            return self._item(_joins(row) if _joins is not None else row)
         self._pass = None
         raise StopIteration
 

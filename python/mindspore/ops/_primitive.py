@@ -2,7 +2,7 @@
 
 import sys
 
-from mindspore import _kinds, _names
+from mindspore import _device, _kinds, _names
 from muster import Tensor, _core
 
 # What classes of convolutions and of their gradients are made with, behind sizes.
@@ -54,6 +54,29 @@ class Primitive:
         setattr(self, name, value)
         return self
 
+    add_attr = add_prim_attr
+
+    def del_prim_attr(self, name: str) -> "Primitive":
+        """Forgets an attribute."""
+        self.__dict__.pop(name, None)
+        return self
+
+    def set_device(self, device_target: str) -> "Primitive":
+        """Where the op runs: 'CPU' is where it does; 'GPU' and 'Ascend' run there after a warning.
+
+        Raises:
+            TypeError: `device_target` is no string.
+            ValueError: There is no such device.
+        """
+        if not isinstance(device_target, str):
+            raise TypeError(f"set_device: device_target is a string, not {device_target!r}")
+        _device.run_on(device_target, f"{self.name}.set_device()")
+        return self.add_prim_attr("primitive_target", device_target)
+
+    def set_stage(self, stage: int) -> "Primitive":
+        """Keeps a number that MindSpore's compiler would read: cells have stages (`pipeline_stage`)."""
+        return self.add_prim_attr("stage", stage)
+
     def init_prim_io_names(self, inputs, outputs) -> None:
         """The names of inputs and outputs, which nothing here asks for."""
 
@@ -74,7 +97,7 @@ class Primitive:
 
         name = getattr(self, "name", type(self).__name__)
         strategy = _strategies.Strategy(name, in_strategy, out_strategy)
-        if name in ("MatMul", "BatchMatMul"):
+        if name in ("MatMul", "BatchMatMul") and not getattr(self, "enable_nd_tp", False):
             transposes = (getattr(self, "transpose_a", False), getattr(self, "transpose_b", False))
             _strategies.check_matmul(name, strategy, *transposes)
         self._strategy = strategy

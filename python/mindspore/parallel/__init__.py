@@ -34,6 +34,7 @@ __getattr__ = _names.missing(
     later=("auto_parallel", "nn"),
     holders={
         "AutoParallel": "mindspore.parallel.auto_parallel",
+        "GradAccumulation": "mindspore.parallel.nn",
         **dict.fromkeys(_CHECKPOINTS, "mindspore.parallel._checkpoints"),
     },
 )

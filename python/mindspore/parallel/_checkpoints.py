@@ -70,18 +70,30 @@ def _workers_of(call, strategy_file):
 
 
 def save_strategy(path) -> None:
-    """Writes how the workers of this job share parameters: their number, and the mesh if there is one. Rank 0
-    writes.
+    """Writes how the workers of this job share parameters: their number, and the mesh if there is one. Each
+    worker writes, the same as the others: who reads the file next need not wait for another one.
 
     Raises:
         TypeError: `path` is no path.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"save_param_strategy_file: file_path is a str, not {path!r}")
-    context = muster._core._context()
-    if context["rank"] == 0:
-        text = json.dumps({"workers": context["world_size"], "mesh": dict(muster.parallel._mesh)})
-        pathlib.Path(path).write_text(text + "\n")
+    workers = muster._core._context()["world_size"]
+    text = json.dumps({"workers": workers, "mesh": dict(muster.parallel._mesh)})
+    target = pathlib.Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    part.write_text(text + "\n")
+    part.replace(target)
+
+
+def save_strategy_of(settings) -> None:
+    """Writes the strategy file that these settings of set_auto_parallel_context ask for, if they do, once the
+    number of workers is known."""
+    config = settings.get("strategy_ckpt_config", {})
+    path = config.get("save_file") or settings.get("strategy_ckpt_save_file")
+    if path and muster._core._context()["world_size"] > 1:
+        save_strategy(path)
 
 
 def rank_list_for_transform(rank_id, src_strategy_file=None, dst_strategy_file=None):

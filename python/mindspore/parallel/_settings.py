@@ -2,7 +2,7 @@
 
 import muster
 from mindspore import _device, _names
-from mindspore.parallel import _mesh, _pipeline
+from mindspore.parallel import _checkpoints, _mesh, _pipeline
 from mindspore.parallel._layout import Layout
 
 _BOOLS = (
@@ -25,10 +25,7 @@ _NOTED = {
     "loss_repeated_mean": "no loss is repeated",
     "optimizer_weight_shard_size": "the workers that share the batch share the state of optimizers",
     "parameter_broadcast": "parameters begin equal on all workers, which is proved before the first step",
-    "pipeline_result_broadcast": "the loss and the outputs are on all workers",
-    "strategy_ckpt_config": "checkpoints hold whole parameters, which fit every layout",
     "strategy_ckpt_load_file": "checkpoints hold whole parameters, which fit every layout",
-    "strategy_ckpt_save_file": "checkpoints hold whole parameters, which fit every layout",
 }
 _KEYS = {
     "parallel_optimizer_config": (
@@ -59,11 +56,24 @@ def check_dataset_strategy(strategy):
             "work"
         )
     elif is_layout:
-        _device.note_once(
-            "note: dataset_strategy: each worker computes the rows that its dataset gives; rows are cut "
-            "along the first dimension alone"
-        )
+        _choose_slices(strategy)
     return strategy
+
+
+def _choose_slices(strategy) -> None:
+    """What a dataset gives are slices, where they are cut along more than their rows."""
+    from mindspore.dataset import _iterators, _slices
+    from mindspore.parallel import _strategies
+
+    cuts = [_strategies.cuts_of(each) if isinstance(each, Layout) else each for each in strategy]
+    slices = _slices.choose(cuts)
+    _iterators.join_with(_slices.joined if slices else None)
+    _device.note_once(
+        "note: dataset_strategy: loops over datasets join the slices of all workers; every worker computes "
+        "the whole batch, with the numbers of one process"
+        if slices
+        else "note: dataset_strategy: each worker computes the rows that its dataset gives"
+    )
 
 
 def zero_of(level, threshold_kb):
@@ -102,6 +112,8 @@ def checked(settings) -> dict:
             )
         if name == "auto_pipeline" and value:
             raise NotImplementedError("auto_pipeline is not provided: set the pipeline_stage of cells")
+        if name == "strategy_ckpt_config" and value.get("load_file"):
+            _device.note_once(f"note: {name}: load_file has no effect: {_NOTED['strategy_ckpt_load_file']}")
         if name in _NOTED and value != context._PARALLEL_DEFAULTS[name]:
             _device.note_once(f"note: {name} has no effect: {_NOTED[name]}")
         if name == "global_rank":
@@ -119,6 +131,8 @@ def _check_keys(name, value) -> None:
 
 def apply(given) -> None:
     """Makes what was set so far count."""
+    muster._core._replicate_outputs(given.get("pipeline_result_broadcast", False))
+    _checkpoints.save_strategy_of(given)
     config = given.get("pipeline_config", {})
     _pipeline.choose(
         given.get("pipeline_stages", 1),

@@ -45,7 +45,7 @@ class Strategy:
     def _cuts(self, name, at, given):
         if isinstance(given, Layout):
             self._check_workers(f"{name}[{at}]", given, len(given._rank_list), max(given._rank_list) + 1)
-            return _cuts_of(given, self._what)
+            return cuts_of(given, self._what)
         is_tuple = isinstance(given, tuple)
         if is_tuple and given and all(isinstance(each, tuple) for each in given):
             return tuple(self._cuts(name, at, each) for each in given)  # of a tuple or list of tensors
@@ -107,8 +107,10 @@ class Strategy:
                 f"{self._what}: {name} is {shape}, of {len(shape)} dimensions, and its strategy {cuts} has "
                 f"{len(cuts)}"
             )
+        # Where each worker has rows of its own, the first dimension is that of them all.
+        rows = _utils._get_stage_device_num() if _utils._reduces_by_itself() else 1
         for dim, (size, cut) in enumerate(zip(shape, cuts, strict=True)):
-            if size % cut:
+            if size * (rows if dim == 0 else 1) % cut:
                 raise ValueError(
                     f"{self._what}: {name} is {shape}, whose dimension {dim} cannot be cut into {cut} equal "
                     f"parts: choose one of {_divisors(size)}"
@@ -174,7 +176,8 @@ def _divisors(number) -> str:
     return ", ".join(str(each) for each in range(1, number + 1) if number % each == 0)
 
 
-def _cuts_of(layout, what):
+def cuts_of(layout, what="dataset_strategy"):
+    """Into how many parts a Layout cuts each dimension."""
     if layout._tensor_map is None:
         raise ValueError(f'{what}: call the Layout with the axes of the tensor, as in layout("dp", "None")')
     lengths = layout._device_shape[::-1]
@@ -210,13 +213,18 @@ def check_parameters(strategy, plan, parameters) -> None:
     if not isinstance(plan, dict):
         raise TypeError(f"{strategy._what}: parameter_plan is a dict of names and strategies, not {plan!r}")
     by_name = {parameter.name: parameter for parameter in parameters}
-    for name, given in plan.items():
+    for name, given in _planned(plan).items():
         if name not in by_name:
             raise ValueError(
                 f"{strategy._what}: parameter_plan names '{name}'; the parameters are {', '.join(by_name)}"
             )
         cuts = strategy._cuts("parameter_plan", 0, given)
         strategy.check_shape(f"parameter '{name}'", tuple(by_name[name].shape), cuts)
+
+
+def _planned(plan):
+    """A parameter_plan by the names of parameters: 'self.fc.weight', as a cell says it of its own, is one."""
+    return {str(name).replace("self.", ""): given for name, given in plan.items()}
 
 
 def shard(fn, in_strategy, out_strategy=None, parameter_plan=None):
@@ -251,7 +259,7 @@ def _sharded(fn, in_strategy, out_strategy, parameter_plan, depth):
     check_parameters(strategy, parameter_plan, cell.get_parameters() if parameter_plan is not None else ())
 
     if parameter_plan is not None:
-        _mesh.divide_parameters(parameter_plan, cell.get_parameters())
+        _mesh.divide_parameters(_planned(parameter_plan), cell.get_parameters())
 
     def sharded(*inputs):
         return strategy.call(fn, inputs, name)

@@ -87,13 +87,17 @@ class AutoParallel(muster.Cell):
 
         Args:
             stages: Their number, which divides the workers.
-            output_broadcast: Not used: the loss and the outputs are on all workers.
+            output_broadcast: Whether all workers get what networks return that are called from now on, not
+                those of the last stage alone. In a Model they do.
             interleave, scheduler: Not used: stages run 1F1B, and no result depends on it.
 
         Raises:
             TypeError, ValueError: A value is not of its kind, or does not divide the workers.
         """
+        if not isinstance(output_broadcast, bool):
+            raise TypeError(f"pipeline: output_broadcast is True or False, not {output_broadcast!r}")
         _pipeline.choose(stages, interleave, scheduler)
+        muster._core._replicate_outputs(output_broadcast)
 
     def get_pipeline_stages(self) -> int:
         """How many stages there are."""
@@ -106,9 +110,7 @@ class AutoParallel(muster.Cell):
 
     def comm_fusion(self, config) -> None:
         """How gradients travel together: set_auto_parallel_context(comm_fusion=...)."""
-        context.set_auto_parallel_context(
-            comm_fusion={key: value for key, value in config.items() if key in ("openstate", "allreduce")}
-        )
+        context.set_auto_parallel_context(comm_fusion=config)
 
     def load_param_strategy_file(self, file_path) -> None:
         """Notes the file: checkpoints hold whole parameters, which fit every layout."""

@@ -80,9 +80,7 @@ TracedFunction& outside_function(nb::handle self, Cell& cell, PythonPart& part) 
           graph::watch(cell);
           return call_construct(self, cell, positional, keywords);
         },
-        [&cell](graph::Body body) {
-          return std::make_shared<graph::Function>(cell.class_name(), std::move(body));
-        });
+        [&cell](graph::Body body) { return function_around(cell.class_name(), std::move(body)); });
   return *part.outside;
 }
 

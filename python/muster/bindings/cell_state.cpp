@@ -10,6 +10,7 @@
 
 #include "muster/nn/nn.h"
 #include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/process.h"
 
 namespace muster::python {
 namespace {
@@ -78,6 +79,11 @@ void bind_cell_state(nb::module_& core) {
       "What is being traced depends on the cell as it is now.");
   core.def("_set_without_gradient", &graph::set_without_gradient, nb::arg("without"),
            "Whether what runs now counts as constant; gives what it was before.");
+  core.def(
+      "_replicate_outputs", [](bool replicates) { process().replicates_outputs = replicates; },
+      nb::arg("replicates"),
+      "Whether cells and functions that are first called from now on return to all workers what they "
+      "return.");
   core.def("_is_tracing", &graph::is_tracing, "Whether a graph is being made.");
   core.def(
       "_traced_cost",

@@ -181,7 +181,7 @@ class CompiledFunction {
  public:
   explicit CompiledFunction(nb::object code)
       : function_(name_of(code), calling(code), [name = name_of(code)](graph::Body body) {
-          return std::make_shared<graph::Function>(name, std::move(body));
+          return function_around(name, std::move(body));
         }) {}
 
   nb::any call(const nb::args& positional, const nb::kwargs& keywords) {

@@ -60,7 +60,8 @@ struct Process {
   std::array<Part, 2> last_parts;                                            // the last one first
   nb::object hook_caller;                                                    // of cells with hooks
   std::set<Pass*> passes;                                                    // under way
-  std::uint64_t transform_calls = 0;                                         // of transforms by themselves
+  bool replicates_outputs = false;    // of functions that are made from now on, over the workers
+  std::uint64_t transform_calls = 0;  // of transforms by themselves
   SignalLook signals;
   EndedStates ended_states;
   std::atomic<bool> asks_for_stacks = false;  // a thread waits for the interpreter lock; any thread

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "muster/train/train.h"
+#include "python/muster/bindings/process.h"
 
 namespace muster::python {
 namespace {
@@ -34,6 +35,12 @@ std::string difference(std::string_view signature, std::string_view before) {
 }
 
 }  // namespace
+
+std::shared_ptr<graph::Function> function_around(std::string name, graph::Body body) {
+  auto made = std::make_shared<graph::Function>(std::move(name), std::move(body));
+  if (process().replicates_outputs) made->replicate_outputs();
+  return made;
+}
 
 TracedFunction::TracedFunction(std::string name, Code code, const Maker& maker)
     : name_(std::move(name)),

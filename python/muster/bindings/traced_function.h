@@ -15,6 +15,9 @@
 
 namespace muster::python {
 
+// A function that returns what its body does, on all workers where the script asked for that.
+std::shared_ptr<graph::Function> function_around(std::string name, graph::Body body);
+
 class TracedFunction {
  public:
   // The code; called with (args, kwargs) whose tensors are traced.

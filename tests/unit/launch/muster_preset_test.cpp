@@ -64,6 +64,24 @@ TEST(MusterPreset, StartsASchedulerAndTheWorkersOnLoopback) {
           "worker_1.log"));
 }
 
+TEST(MusterPreset, OfMindSporeHasWhatScriptsFindUnderMsrun) {
+  const auto made = testing::spec_of(**find_preset({"mindspore"}),
+                                     settings({.workers = 2,
+                                               .node_count = 2,
+                                               .node_rank = 1,
+                                               .scheduler = "10.0.0.1:8118",
+                                               .command = {"net.py"}}),
+                                     plain);
+  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_EQ(made->processes.size(), 2u);
+  for (const std::size_t local : {0u, 1u}) {
+    const auto& environment = made->processes[local].environment;
+    EXPECT_EQ(environment.at("RANK_ID"), std::to_string(2 + local));
+    EXPECT_EQ(environment.at("DEVICE_ID"), std::to_string(local));
+    EXPECT_EQ(environment.at("RANK_SIZE"), "4");
+  }
+}
+
 TEST(MusterPreset, HandsOnTheFilesOfAProtectedJobByName) {
   EXPECT_THAT(
       golden({.workers = 1,

@@ -143,7 +143,8 @@ def bordered(image, padding, fill, mode):
     if mode != Border.CONSTANT:
         return numpy.pad(image, around, _PAD_MODES[mode])
     made = numpy.pad(image, around)
-    colour = numpy.array(fill[: image.shape[2]] if image.ndim == 3 else fill[0], image.dtype)
+    by_channel = image.ndim == 3 and image.shape[2] <= len(fill)
+    colour = numpy.array(fill[: image.shape[2]] if by_channel else fill[0], image.dtype)
     made[:top], made[made.shape[0] - bottom :] = colour, colour
     made[:, :left], made[:, made.shape[1] - right :] = colour, colour
     return made

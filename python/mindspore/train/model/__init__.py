@@ -1,5 +1,7 @@
 """mindspore.train.model: Model with MindSpore's arguments."""
 
+import sys
+
 import muster
 from mindspore import _device, _names, amp
 from mindspore.context import ParallelMode as ParallelMode
@@ -28,6 +30,7 @@ class Model(muster.Model):
         others = {name: (value, *neutral.get(name, (None,))) for name, value in settings.items()}
         _names.refuse("mindspore.Model", boost_level=(boost_level, "O0"), **others)
         self._predicting = None
+        self._given = network, optimizer
         if manager is not None and optimizer is not None:
             self._predicting = network
             if eval_network is None and metrics is not None and loss_fn is not None:
@@ -48,6 +51,22 @@ class Model(muster.Model):
             evaluation="mindspore",
         )
 
+    def train(
+        self,
+        epoch,
+        train_dataset,
+        callbacks=None,
+        dataset_sink_mode=False,
+        sink_size=-1,
+        initial_epoch=0,
+        **settings,
+    ):
+        """muster.Model.train."""
+        _refuse_slices("train")
+        super().train(
+            epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, **settings
+        )
+
     def fit(
         self,
         epoch,
@@ -65,6 +84,7 @@ class Model(muster.Model):
         """Trains, and evaluates after every `valid_frequency` epochs, or after those of a list.
 
         `resume` is as in muster.Model."""
+        _refuse_slices("fit")
         super().fit(
             epoch,
             train_dataset,
@@ -77,8 +97,35 @@ class Model(muster.Model):
             resume=resume,
         )
 
+    def infer_train_layout(self, train_dataset, dataset_sink_mode=True, sink_size=-1):
+        """How the parameters of the training will lie on this worker: nothing is trained.
+
+        Returns:
+            A dict of names and lists: the device matrix, the tensor map, the shape held here, and three
+            numbers of MindSpore's, as load_distributed_checkpoint takes it.
+
+        Raises:
+            RuntimeError: Not in semi-automatic or automatic mode.
+        """
+        from mindspore.parallel import _held
+
+        _held.check_mode("Model.infer_train_layout")
+        self.explain(train_dataset)  # which divides what strategies say
+        network, optimizer = self._given
+        return _held.layouts_of([each for each in (network, optimizer) if each is not None])
+
+    def infer_predict_layout(self, *predict_data, skip_backend_compile=False):
+        """The same for `predict` of such data."""
+        from mindspore.parallel import _held
+
+        _held.check_mode("Model.infer_predict_layout")
+        network, _ = self._given
+        network.compile(*predict_data)
+        return _held.layouts_of([network])
+
     def eval(self, valid_dataset, callbacks=None, dataset_sink_mode=False):
         """The metrics over the dataset, by name."""
+        _refuse_slices("eval")
         return super().eval(valid_dataset, callbacks)
 
     def predict(self, *predict_data, backend=None, config=None):
@@ -89,6 +136,17 @@ class Model(muster.Model):
             self._predicting.set_train(False)
             return self._predicting(*predict_data)
         return super().predict(*predict_data)
+
+
+def _refuse_slices(method) -> None:
+    """A Model reads its dataset by itself, and a dataset_strategy may say that it gives slices."""
+    slices = sys.modules.get("mindspore.dataset._slices")
+    if slices is not None and slices.are_chosen():
+        raise NotImplementedError(
+            f"Model.{method}: a dataset_strategy that cuts along more than rows is for loops over the "
+            "dataset: write the loop, or let each worker read the whole batch "
+            "(dataset_strategy='full_batch')"
+        )
 
 
 __all__ = ["Model"]
