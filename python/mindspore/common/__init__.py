@@ -33,5 +33,9 @@ __all__ = [
     "set_seed",
 ]
 __getattr__ = _names.missing(
-    __name__, holders=dict.fromkeys(("load_mindir", "save_mindir"), "mindspore.train._mindir._cells")
+    __name__,
+    holders={
+        **dict.fromkeys(("load_mindir", "save_mindir"), "mindspore.train._mindir._cells"),
+        "Symbol": "mindspore._symbol",
+    },
 )
