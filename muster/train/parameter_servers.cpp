@@ -17,7 +17,13 @@ namespace muster::train {
 
 Result<> set_parameter_servers(const ParameterServers& chosen) {
   if (chosen == parameter_servers()) return {};
-  if (process().session != nullptr)
+  ParameterServers turned = parameter_servers();
+  turned.enabled = chosen.enabled;
+  Session* const session = process().session;
+  // A job that has servers may leave networks whole, and put later ones on them again.
+  const bool turns =
+      session != nullptr && chosen == turned && !session->membership().roster().servers.empty();
+  if (session != nullptr && !turns)
     return fail(Code::invalid_argument,
                 "set_ps_context: this process has joined its job already; call it before init()");
   process().choices.parameter_servers = chosen;

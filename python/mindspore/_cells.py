@@ -393,6 +393,18 @@ def set_comm_fusion(self, fusion_type, recurse=True):
     return self
 
 
+_set_param_ps = Cell.set_param_ps
+
+
+def set_param_ps(self, recurse=True, init_in_server=False) -> None:
+    """Marks the trainable parameters: they live on parameter servers. A process of a job that has called no
+    init() joins it here."""
+    from mindspore import communication
+
+    communication.join_servers()
+    _set_param_ps(self, recurse, init_in_server)
+
+
 def _flatten_weights(self, fusion_size=0) -> None:
     """Changes nothing: gradients are joined by size (comm_fusion)."""
 
@@ -439,6 +451,7 @@ _MEMBERS = {
     "jit_config_dict": property(lambda self: {}),
     "set_boost": _unchanging("set_boost", "there is no boost of the device's"),
     "set_comm_fusion": set_comm_fusion,
+    "set_param_ps": set_param_ps,
     "set_parallel_input_with_inputs": _silent("set_parallel_input_with_inputs", "inputs are what they are"),
     "set_broadcast_flag": _unchanging("set_broadcast_flag", "parameters begin equal on all workers"),
     "set_auto_parallel": _unchanging("set_auto_parallel", "networks are divided by place()"),

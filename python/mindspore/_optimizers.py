@@ -41,6 +41,15 @@ def flatten_gradients(self, gradients):
     return gradients
 
 
+def _sparse_primitive(self):
+    """What MindSpore's compiler would read of updates of single rows (add_prim_attr)."""
+    from mindspore.ops import Primitive
+
+    if "_sparse_opt" not in self.__dict__:
+        self.__dict__["_sparse_opt"] = Primitive(f"FusedSparse{type(self).__name__}")
+    return self.__dict__["_sparse_opt"]
+
+
 _MEMBERS = {
     "parameters": property(_parameters, _updated.fset, doc=_parameters.__doc__),
     "get_lr_parameter": get_lr_parameter,
@@ -49,6 +58,7 @@ _MEMBERS = {
     "flatten_gradients": flatten_gradients,
     "unique": property(lambda self: True, lambda self, value: None),
     "target": property(lambda self: "CPU", lambda self, value: None),
+    "sparse_opt": property(_sparse_primitive),
     "param_length": property(lambda self: len(_updated.fget(self))),
     "group_params": property(_parameters),
     "is_group_lr": property(lambda self: isinstance(self.learning_rate, (tuple, list))),

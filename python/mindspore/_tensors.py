@@ -72,7 +72,20 @@ _NOTED = {
     "key": -1,
     "requires_aggr": True,
 }
+_set_param_ps = _core.Parameter.set_param_ps
+
+
+def set_param_ps(self, init_in_server=False) -> None:
+    """Marks the parameter: it lives on parameter servers. A process of a job that has called no init()
+    joins it here."""
+    from mindspore import communication
+
+    communication.join_servers()
+    _set_param_ps(self, init_in_server)
+
+
 _PARAMETER_MEMBERS = {
+    "set_param_ps": set_param_ps,
     **{name: _noted(name, first) for name, first in _NOTED.items()},
     "is_init": property(lambda self: False, lambda self, value: None),
     "is_param_ps": property(lambda self: False),

@@ -346,3 +346,150 @@ def test_hints_for_compilers_and_accelerators_change_nothing():
     assert "shapes (4, 2) (8, 2) {'max': 32, 'divisor': 4}" in text
     assert re.findall("told (.*)", text) == ["ValueError"] * 4 + ["TypeError", "ValueError"]
     assert "set_context(save_graphs=2) has no effect: `muster explain SCRIPT`" in text
+
+
+SERVERS = """
+import numpy as np
+import mindspore as ms
+from mindspore import Tensor, context, nn
+from mindspore.communication import get_rank
+
+context.set_context(mode=context.GRAPH_MODE, enable_sparse=True)
+context.set_ps_context(enable_ps=True)
+
+def losses(on_servers):
+    context.set_ps_context(enable_ps=on_servers)
+    ms.set_seed(5)
+    net = nn.SequentialCell(nn.EmbeddingLookup(16, 4), nn.Flatten(), nn.Dense(12, 10))
+    if on_servers:
+        net[0].embedding_table.set_param_ps()
+    optimizer = nn.SGD(net.trainable_params(), 0.1)  # Adam's rows that no batch has stay, on servers
+    optimizer.sparse_opt.add_prim_attr("primitive_target", "CPU")
+    optimizer.target = "CPU"
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.CrossEntropyLoss()), optimizer).set_train()
+    numbers = np.random.RandomState(0)
+    batches = [(numbers.randint(0, 15, (8, 3)), numbers.randint(0, 9, 8)) for _ in range(4)]
+    return [float(step(Tensor(x.astype(np.int32)), Tensor(y.astype(np.int32)))) for x, y in batches]
+
+served, whole = losses(True), losses(False)
+print("losses", served, whole)
+assert np.allclose(served, whole, 1e-6, 1e-6)
+"""
+
+
+def test_scripts_with_parameter_servers_join_their_job_where_they_first_need_it():
+    with Job(SERVERS, 1, MS_SERVER_NUM="1") as job:
+        server = job.start("server 0", MS_ROLE="MS_PSERVER")
+        codes = [process.wait(60) for process in (*job.everybody(), server)]
+        assert codes == [0, 0, 0], job.workers[0].output()
+
+
+OWN_DATA = """
+class Mock:
+    def __init__(self):
+        self.at = 0
+
+    def get_dataset_size(self):
+        return 3
+
+    def create_tuple_iterator(self, num_epochs=-1, do_copy=True):
+        return self
+
+    def __iter__(self):
+        self.at = 0
+        return self
+
+    def __next__(self):
+        if self.at == 3:
+            raise StopIteration
+        self.at += 1
+        x = np.random.RandomState(self.at).randn(4, 6).astype(np.float32)
+        return Tensor(x), Tensor(x[:, :2].copy())
+
+class Losses(train.Callback):
+    def on_train_step_end(self, run_context):
+        print("loss", repr(float(run_context.original_args().net_outputs.asnumpy())))
+
+def made():
+    ms.set_seed(1)
+    net = nn.Dense(6, 2)
+    return net, nn.Momentum(net.trainable_params(), 0.1, 0.9), nn.MSELoss()
+
+net, optimizer, loss_fn = made()
+model = train.Model(net, loss_fn, optimizer)
+model.build(epoch=2, train_dataset=Mock(), sink_mode=False)
+model.train(2, Mock(), Losses())
+
+net, optimizer, loss_fn = made()
+grad_fn = ms.value_and_grad(lambda x, y: loss_fn(net(x), y), None, net.trainable_params())
+
+@ms.jit
+def train_step(x, y):
+    loss, gradients = grad_fn(x, y)
+    optimizer(gradients)
+    return loss
+
+step = AutoParallel(train_step)
+for _ in range(2):
+    for x, y in Mock():
+        step.compile(x, y)
+        print("loss", repr(float(step(x, y).asnumpy())))
+"""
+
+
+def test_objects_that_are_their_own_iterators_feed_a_model_and_compiling_trains_nothing():
+    found = losses(alone(OWN_DATA))
+    assert len(found) == 12
+    assert found[:6] == pytest.approx(found[6:], rel=1e-6)
+
+
+STRATEGIES = """
+from mindspore import shard
+
+class OneHot(nn.Cell):
+    def __init__(self, strategy):
+        super().__init__()
+        self.one_hot, self.transpose = ops.OneHot().shard(strategy), ops.Transpose()
+        self.dense = nn.Dense(8, 4)
+        self.whole = shard(self.dense, in_strategy=(None,), out_strategy=(None,))
+
+    def construct(self, indices):
+        made = self.one_hot(indices, 16, Tensor(1.0, ms.float32), Tensor(0.0, ms.float32))
+        return self.whole(self.transpose(made, (1, 0)))
+
+ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", full_batch=True)
+net = OneHot(((1, WORKERS), (), ()) if WORKERS > 1 else None)
+out = net(Tensor(np.arange(8, dtype=np.int32)))
+print("sum", float(np.abs(out.asnumpy()).sum()))
+ms.reset_auto_parallel_context()
+"""
+
+
+def test_one_hot_is_cut_by_its_result_and_none_leaves_a_tensor_as_it_is():
+    wanted = float(re.search(r"sum (\S+)", alone(STRATEGIES))[1])
+    for text in of_workers(STRATEGIES, 2):
+        assert float(re.search(r"sum (\S+)", text)[1]) == pytest.approx(wanted, rel=1e-5)
+
+
+EAGER = """
+ms.set_context(mode=ms.PYNATIVE_MODE)
+ms.set_auto_parallel_context(
+    parallel_mode="auto_parallel", search_mode="sharding_propagation", enable_parallel_optimizer=True,
+    dataset_strategy="full_batch",
+)
+net, loss_fn = nn.Dense(6, 2), nn.MSELoss()
+optimizer = nn.Adam(net.trainable_params(), 0.1)
+ones = Tensor(np.ones((4, 2), np.float32))
+grad_fn = ms.value_and_grad(lambda x: loss_fn(net(x), ones), None, optimizer.parameters)
+for _ in range(2):
+    loss, gradients = grad_fn(Tensor(np.ones((4, 6), np.float32)))
+    optimizer(gradients)
+    print("loss", repr(float(loss.asnumpy())))
+"""
+
+
+def test_op_by_op_each_worker_keeps_the_whole_state_and_a_line_says_so():
+    whole = losses(alone(EAGER))
+    for text in of_workers(EAGER, 2):
+        assert losses(text) == pytest.approx(whole, rel=1e-6)
+        assert "parallel optimizer has no effect in PYNATIVE_MODE" in text

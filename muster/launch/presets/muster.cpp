@@ -122,15 +122,17 @@ Result<LaunchSpec> spec(const PresetInput& input) {
   return result;
 }
 
-// The same, with what workers find under msrun, and scripts read: os.getenv("RANK_ID").
+// The same, with what processes find under msrun, and scripts read: os.environ["RANK_ID"]. The scheduler and
+// servers run the script, too, and have those of the first worker.
 Result<LaunchSpec> spec_as_msrun(const PresetInput& input) {
   MUSTER_TRY(LaunchSpec result, spec(input));
   std::int64_t local_rank = 0;
   for (ProcessSpec& process : result.processes) {
-    if (process.role != "worker") continue;
-    process.environment.emplace("RANK_ID", std::to_string(input.job.first_slot() + local_rank));
+    const bool is_worker = process.role == "worker";
+    const std::int64_t rank = is_worker ? input.job.first_slot() + local_rank : 0;
+    process.environment.emplace("RANK_ID", std::to_string(rank));
     process.environment.emplace("RANK_SIZE", std::to_string(input.job.slot_count()));
-    process.environment.emplace("DEVICE_ID", std::to_string(local_rank++));
+    process.environment.emplace("DEVICE_ID", std::to_string(is_worker ? local_rank++ : 0));
   }
   return result;
 }

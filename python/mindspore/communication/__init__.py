@@ -1,5 +1,6 @@
 """mindspore.communication: init, groups and ranks."""
 
+import os
 import sys
 
 import muster
@@ -31,6 +32,12 @@ def init(backend_name=None) -> None:
         from mindspore import context
 
         sys.modules["mindspore.parallel._checkpoints"].save_strategy_of(context._parallel)
+
+
+def join_servers() -> None:
+    """init() for scripts that leave it to MindSpore: those with parameter servers, in a process of a job."""
+    if not GlobalComm.INITED and "MS_ROLE" in os.environ and muster.get_ps_context("enable_ps"):
+        init()
 
 
 # The groups of all workers by name, those of create_group among them.

@@ -335,10 +335,11 @@ def set_auto_parallel_context(
 
 def reset_auto_parallel_context() -> None:
     """All settings of set_auto_parallel_context, back to the defaults."""
-    from mindspore.parallel import _pipeline, _utils
+    from mindspore.parallel import _pipeline, _settings, _utils
 
     _parallel.clear()
     _pipeline.choose()
+    _settings.forget()
     _utils._choose_divided("")
     muster.reset_auto_parallel_context()
 

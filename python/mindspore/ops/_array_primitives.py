@@ -61,6 +61,15 @@ class OneHot(Primitive):
         super().__init__()
         self.axis = axis
 
+    def _of_tensors(self, in_strategy, out_strategy):
+        # MindSpore says in the first one how the result is cut, which has an axis more than the indices.
+        is_of_result = isinstance(in_strategy, tuple) and in_strategy and isinstance(in_strategy[0], tuple)
+        if not is_of_result or not in_strategy[0]:
+            return in_strategy, out_strategy
+        whole, *others = in_strategy
+        axis = self.axis % len(whole)
+        return (whole[:axis] + whole[axis + 1 :], *others), out_strategy or (whole,)
+
     def compute(self, indices, depth, on_value, off_value):
         return ops.one_hot(indices, depth, on_value, off_value, self.axis)
 

@@ -96,12 +96,16 @@ class Primitive:
         from mindspore.parallel import _strategies
 
         name = getattr(self, "name", type(self).__name__)
-        strategy = _strategies.Strategy(name, in_strategy, out_strategy)
+        strategy = _strategies.Strategy(name, *self._of_tensors(in_strategy, out_strategy))
         if name in ("MatMul", "BatchMatMul") and not getattr(self, "enable_nd_tp", False):
             transposes = (getattr(self, "transpose_a", False), getattr(self, "transpose_b", False))
             _strategies.check_matmul(name, strategy, *transposes)
         self._strategy = strategy
         return self
+
+    def _of_tensors(self, in_strategy, out_strategy):
+        """The strategies as those of the tensors that the op takes and gives."""
+        return in_strategy, out_strategy
 
     def recompute(self, mode: bool = True) -> "Primitive":
         """The backward pass computes again what it needs of the op, instead of keeping it."""

@@ -217,10 +217,14 @@ def _divided(tensor, axes):
 
 
 def divide(strategy, tensors, name, primitive=None):
-    """`tensors`, divided by `strategy`: a tuple of cuts, or a Layout, for each of them."""
+    """`tensors`, divided by `strategy`: a tuple of cuts, or a Layout, or None, for each of them."""
     if strategy is None or _said["axes"] is None or not muster._core._is_tracing():
         return tensors
-    layouts = _layouts(strategy, [tuple(each.shape) for each in tensors], name, primitive)
+    shapes = [tuple(each.shape) for each in tensors]
+    whole = [(1,) * len(shape) for shape in shapes]
+    given = [each if each is not None else ones for each, ones in zip(strategy, whole, strict=True)]
+    layouts = _layouts(given, shapes, name, primitive)
+    layouts = [axes if each is not None else () for axes, each in zip(layouts, strategy, strict=True)]
     if None in layouts:
         _device.note_once(
             f"note: {name}: how its tensor {layouts.index(None)} is cut has no effect: a mesh of "

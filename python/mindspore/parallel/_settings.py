@@ -1,5 +1,7 @@
 """Settings of set_auto_parallel_context beside the mode: what they are checked for, and what they do."""
 
+import sys
+
 import muster
 from mindspore import _device, _names
 from mindspore.parallel import _checkpoints, _mesh, _pipeline
@@ -46,6 +48,7 @@ def check_dataset_strategy(strategy):
             "dataset_strategy is 'full_batch', 'data_parallel', or a tuple with one tuple of cuts for each "
             f"column, not {strategy!r}"
         )
+    _forget_slices()
     if muster._core._context()["world_size"] == 1:
         return strategy
     _mesh.note_full_batch(strategy == "full_batch")
@@ -58,6 +61,19 @@ def check_dataset_strategy(strategy):
     elif is_layout:
         _choose_slices(strategy)
     return strategy
+
+
+def _forget_slices() -> None:
+    """What a dataset gives is whole."""
+    if "mindspore.dataset._slices" in sys.modules:
+        sys.modules["mindspore.dataset._slices"].choose(())
+        sys.modules["mindspore.dataset._iterators"].join_with(None)
+
+
+def forget() -> None:
+    """Nothing was said of outputs and columns."""
+    muster._core._replicate_outputs(False)
+    _forget_slices()
 
 
 def _choose_slices(strategy) -> None:
@@ -148,6 +164,16 @@ def apply(given) -> None:
             "note: gradient_accumulation_shard has no effect: gradients of parts are added up whole"
         )
     if not given.get("enable_parallel_optimizer", False):
+        zero = muster.parallel.Zero(0)
+    share_state(zero)
+
+
+def share_state(zero) -> None:
+    """muster.parallel.Zero; op by op each worker keeps the whole state, with the same numbers."""
+    if zero.level > 0 and muster._core._context()["mode"] == "eager":
+        _device.note_once(
+            "note: the parallel optimizer has no effect in PYNATIVE_MODE: each worker keeps the whole state"
+        )
         zero = muster.parallel.Zero(0)
     muster.set_auto_parallel_context(zero=zero)
 

@@ -43,6 +43,8 @@ class Strategy:
         return tuple(self._cuts(name, at, each) for at, each in enumerate(strategy))
 
     def _cuts(self, name, at, given):
+        if given is None:  # whatever comes
+            return None
         if isinstance(given, Layout):
             self._check_workers(f"{name}[{at}]", given, len(given._rank_list), max(given._rank_list) + 1)
             return cuts_of(given, self._what)
@@ -98,7 +100,8 @@ class Strategy:
                 f"given, of shapes {', '.join(str(tuple(each.shape)) for each in tensors)}"
             )
         for at, (cuts, tensor) in enumerate(zip(strategies, tensors, strict=True)):
-            self.check_shape(f"input {at}", tuple(tensor.shape), cuts)
+            if cuts is not None:
+                self.check_shape(f"input {at}", tuple(tensor.shape), cuts)
 
     def check_shape(self, name, shape, cuts) -> None:
         """ValueError where a tensor of this shape cannot be cut so."""
@@ -207,7 +210,8 @@ def check_matmul(what, strategy, transpose_a, transpose_b) -> None:
 
 
 def check_parameters(strategy, plan, parameters) -> None:
-    """ValueError where a parameter_plan names no parameter, or cuts one in a way that does not go."""
+    """ValueError where a parameter_plan cuts a parameter in a way that does not go; a warning where it names
+    none, as MindSpore gives it."""
     if plan is None:
         return
     if not isinstance(plan, dict):
@@ -215,9 +219,11 @@ def check_parameters(strategy, plan, parameters) -> None:
     by_name = {parameter.name: parameter for parameter in parameters}
     for name, given in _planned(plan).items():
         if name not in by_name:
-            raise ValueError(
-                f"{strategy._what}: parameter_plan names '{name}'; the parameters are {', '.join(by_name)}"
+            _device.note_once(
+                f"warning: {strategy._what}: parameter_plan names '{name}', which is ignored: the parameters "
+                f"are {', '.join(by_name)}"
             )
+            continue
         cuts = strategy._cuts("parameter_plan", 0, given)
         strategy.check_shape(f"parameter '{name}'", tuple(by_name[name].shape), cuts)
 
@@ -243,7 +249,7 @@ def shard(fn, in_strategy, out_strategy=None, parameter_plan=None):
     Raises:
         TypeError: `fn` cannot be called, or a strategy is no tuple of tuples of int or Layouts.
         ValueError: A strategy takes more workers than there are, or a number that does not divide theirs; a
-            dimension cannot be cut so; a name is that of no parameter.
+            dimension cannot be cut so.
     """
     return _sharded(fn, in_strategy, out_strategy, parameter_plan, depth=3)
 

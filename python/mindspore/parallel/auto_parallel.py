@@ -55,6 +55,12 @@ class AutoParallel(muster.Cell):
         _pipeline.check_stages(self.network)
         return self.network(*args, **kwargs)
 
+    def compile(self, *args, **kwargs) -> None:
+        """Makes the plan of a cell. That of a function that makes a step is made by the first step: running
+        it here would train."""
+        if isinstance(self.network, muster.Cell):
+            muster.Cell.compile(self, *args, **kwargs)
+
     def hsdp(self, shard_size=-1, threshold=64, optimizer_level="level1") -> None:
         """The workers that share the batch also share the state of the optimizer (muster.parallel.Zero).
 
@@ -79,7 +85,7 @@ class AutoParallel(muster.Cell):
                 f"note: hsdp(shard_size={shard_size}): all workers share the state, which saves more "
                 "memory; results are the same"
             )
-        muster.set_auto_parallel_context(zero=muster.parallel.Zero(0) if shard_size == 1 else zero)
+        _settings.share_state(muster.parallel.Zero(0) if shard_size == 1 else zero)
 
     def pipeline(self, stages=1, output_broadcast=False, interleave=False, scheduler="1f1b") -> None:
         """How many stages there are: the cells say which is theirs (`pipeline_stage`, PipelineCell's

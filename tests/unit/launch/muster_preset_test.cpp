@@ -80,6 +80,12 @@ TEST(MusterPreset, OfMindSporeHasWhatScriptsFindUnderMsrun) {
     EXPECT_EQ(environment.at("DEVICE_ID"), std::to_string(local));
     EXPECT_EQ(environment.at("RANK_SIZE"), "4");
   }
+  const auto alone = testing::spec_of(**find_preset({"mindspore"}),
+                                      settings({.workers = 1, .command = {"net.py"}}), plain, {{40000}});
+  ASSERT_TRUE(alone) << alone.error().message;
+  ASSERT_EQ(alone->processes[0].role, "scheduler");
+  EXPECT_EQ(alone->processes[0].environment.at("RANK_ID"), "0");
+  EXPECT_EQ(alone->processes[0].environment.at("DEVICE_ID"), "0");
 }
 
 TEST(MusterPreset, HandsOnTheFilesOfAProtectedJobByName) {

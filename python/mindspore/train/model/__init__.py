@@ -64,7 +64,7 @@ class Model(muster.Model):
         """muster.Model.train."""
         _refuse_slices("train")
         super().train(
-            epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, **settings
+            epoch, _passes(train_dataset), callbacks, dataset_sink_mode, sink_size, initial_epoch, **settings
         )
 
     def fit(
@@ -87,8 +87,8 @@ class Model(muster.Model):
         _refuse_slices("fit")
         super().fit(
             epoch,
-            train_dataset,
-            valid_dataset,
+            _passes(train_dataset),
+            _passes(valid_dataset),
             valid_frequency,
             callbacks,
             dataset_sink_mode,
@@ -96,6 +96,9 @@ class Model(muster.Model):
             initial_epoch,
             resume=resume,
         )
+
+    def build(self, train_dataset=None, valid_dataset=None, sink_size=-1, epoch=1, sink_mode=True) -> None:
+        """Does nothing: plans are made by the first step, in milliseconds."""
 
     def infer_train_layout(self, train_dataset, dataset_sink_mode=True, sink_size=-1):
         """How the parameters of the training will lie on this worker: nothing is trained.
@@ -126,7 +129,7 @@ class Model(muster.Model):
     def eval(self, valid_dataset, callbacks=None, dataset_sink_mode=False):
         """The metrics over the dataset, by name."""
         _refuse_slices("eval")
-        return super().eval(valid_dataset, callbacks)
+        return super().eval(_passes(valid_dataset), callbacks)
 
     def predict(self, *predict_data, backend=None, config=None):
         """What the network gives, not training."""
@@ -136,6 +139,28 @@ class Model(muster.Model):
             self._predicting.set_train(False)
             return self._predicting(*predict_data)
         return super().predict(*predict_data)
+
+
+class _Passes:
+    """Passes over an object of a script that is its own iterator, and begins anew when asked for one."""
+
+    def __init__(self, dataset):
+        self._dataset = dataset
+
+    def __iter__(self):
+        begin = getattr(self._dataset, "create_tuple_iterator", None)
+        return iter(begin(num_epochs=1, do_copy=True) if begin is not None else self._dataset)
+
+    def __len__(self):
+        if not hasattr(self._dataset, "get_dataset_size"):
+            raise TypeError(f"{type(self._dataset).__name__} has no get_dataset_size")
+        return self._dataset.get_dataset_size()
+
+
+def _passes(dataset):
+    """A dataset as muster.Model takes it."""
+    begins_anew = hasattr(dataset, "create_tuple_iterator") or hasattr(dataset, "reset")
+    return _Passes(dataset) if hasattr(dataset, "__next__") and begins_anew else dataset
 
 
 def _refuse_slices(method) -> None:
