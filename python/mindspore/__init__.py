@@ -273,6 +273,7 @@ _HOLDERS = {
             "sync_pipeline_shared_parameters",
             "transform_checkpoint_by_rank",
             "transform_checkpoints",
+            "unified_safetensors",
         ],
         "mindspore.parallel._checkpoints",
     ),

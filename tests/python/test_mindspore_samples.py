@@ -1,6 +1,7 @@
 """Kinds of scripts that MindSpore's documents show of parallel training: slices of a dataset, stages whose
 results all workers want, strategy files, checkpoints for another layout, hints for accelerators."""
 
+import json
 import re
 
 import pytest
@@ -236,6 +237,31 @@ def test_checkpoints_go_on_under_another_layout_by_strategy_files(tmp_path):
     for before, text in zip(saved, of_workers(going_on, 2, FOLDER=str(tmp_path)), strict=True):
         sums = [float(re.search(r"sum (\S+)", each)[1]) for each in (before, text)]
         assert sums[0] == pytest.approx(sums[1], rel=1e-6)
+
+
+UNIFIED = """
+folder = f"{os.environ['FOLDER']}/rank_{get_rank()}"
+os.mkdir(folder)
+model.train(2, data)
+ms.save_checkpoint(model.gather_parameters(), f"{folder}/net.safetensors", format="safetensors")
+x = Tensor(np.ones((4, 8), np.float32))
+print("sum", repr(float(np.abs(model.predict(x).asnumpy()).sum())))
+ops.AllReduce()(Tensor(np.ones(1, np.float32))).asnumpy()  # both have saved
+whole = f"{os.environ['FOLDER']}/whole_{get_rank()}"
+ms.unified_safetensors(os.environ["FOLDER"], os.environ["FOLDER"] + "/made/strategy.ckpt", whole)
+other = Net()
+ms.load_distributed_checkpoint(other, unified_safetensors_dir=whole)
+print("sum", repr(float(np.abs(other(x).asnumpy()).sum())))
+"""
+
+
+def test_files_of_workers_are_joined_to_one_of_whole_parameters(tmp_path):
+    script = TRAINING.replace("CUTS", "((1, 2), (2, 1))") + UNIFIED
+    for text in of_workers(script, 2, FOLDER=str(tmp_path)):
+        trained, loaded = re.findall(r"sum (\S+)", text)
+        assert float(trained) == pytest.approx(float(loaded), rel=1e-6)
+    names = json.loads((tmp_path / "whole_0/param_name_map.json").read_text())
+    assert names["w1"] == names["w2"] == "part0.safetensors"
 
 
 BEFORE = """

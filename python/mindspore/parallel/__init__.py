@@ -26,6 +26,7 @@ _CHECKPOINTS = (
     "sync_pipeline_shared_parameters",
     "transform_checkpoint_by_rank",
     "transform_checkpoints",
+    "unified_safetensors",
 )
 
 __all__ = ["Layout", "_utils", "reset_algo_parameters", "set_algo_parameters", "shard", *_CHECKPOINTS]

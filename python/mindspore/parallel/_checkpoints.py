@@ -31,9 +31,22 @@ def _files_in(folder):
     return [path for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES.values()]
 
 
-def _newest_in(folder):
-    files = _files_in(folder)
+def _newest_in(folder, end=""):
+    files = [path for path in _files_in(folder) if path.name.endswith(end)]
     return max(files, key=lambda path: path.stat().st_mtime_ns) if files else None
+
+
+def _of_ranks(call, source, end=""):
+    """The newest files in the folders rank_0, rank_1, ..."""
+    folders = [path for path in source.iterdir() if re.fullmatch(r"rank_\d+", path.name) and path.is_dir()]
+    folders.sort(key=lambda path: int(path.name.removeprefix("rank_")))
+    files = [file for folder in folders if (file := _newest_in(folder, end)) is not None]
+    if not files:
+        raise ValueError(
+            f"{call}: '{source}' has no folders rank_0, rank_1, ... with checkpoints in them"
+            + (f" whose names end in '{end}'" if end else "")
+        )
+    return files
 
 
 def _joined(call, files):
@@ -170,14 +183,46 @@ def transform_checkpoints(
     source = _folder(call, "src_checkpoints_dir", src_checkpoints_dir)
     suffix = _suffix_of(call, output_format)
     _workers_of(call, src_strategy_file)
-    folders = [path for path in source.iterdir() if re.fullmatch(r"rank_\d+", path.name) and path.is_dir()]
-    folders.sort(key=lambda path: int(path.name.removeprefix("rank_")))
-    files = [file for folder in folders if (file := _newest_in(folder)) is not None]
-    if not files:
-        raise ValueError(f"{call}: '{source}' has no folders rank_0, rank_1, ... with checkpoints in them")
+    files = _of_ranks(call, source)
     target = pathlib.Path(dst_checkpoints_dir)
     ranks = range(_workers_of(call, dst_strategy_file))
     _write_joined(call, files, [target / f"rank_{rank}" / f"{ckpt_prefix}{rank}{suffix}" for rank in ranks])
+
+
+def unified_safetensors(
+    src_dir,
+    src_strategy_file,
+    dst_dir,
+    merge_with_redundancy=True,
+    file_suffix=None,
+    max_process_num=64,
+    choice_func=None,
+    split_dst_file=(),
+) -> None:
+    """Joins the .safetensors files of the workers of a job to one that holds whole parameters:
+    `dst_dir`/part0.safetensors, and param_name_map.json with the file of each parameter.
+
+    Args:
+        src_dir: Has folders rank_N with .safetensors files, of which the newest counts.
+        src_strategy_file: A strategy file of Muster, or None.
+        dst_dir: Is made.
+        merge_with_redundancy, max_process_num: Not used: each parameter is taken once, by one process.
+        file_suffix: How the names of the files end, before .safetensors; None: in any way.
+        choice_func, split_dst_file: Refused.
+
+    Raises:
+        NotADirectoryError: `src_dir` is no folder.
+        ValueError: It has no such files, or they are no .safetensors; a strategy file cannot be read.
+    """
+    call = "unified_safetensors"
+    _names.refuse(f"mindspore.{call}", choice_func=(choice_func, None), split_dst_file=(split_dst_file, ()))
+    source = _folder(call, "src_dir", src_dir)
+    _workers_of(call, src_strategy_file)
+    files = _of_ranks(call, source, f"{file_suffix or ''}.safetensors")
+    target = pathlib.Path(dst_dir)
+    _write_joined(call, files, [target / "part0.safetensors"])
+    names = dict.fromkeys(_joined(call, [target / "part0.safetensors"]), "part0.safetensors")
+    (target / "param_name_map.json").write_text(json.dumps(names, indent=4) + "\n")
 
 
 def load_distributed_checkpoint(
@@ -285,4 +330,5 @@ __all__ = [
     "sync_pipeline_shared_parameters",
     "transform_checkpoint_by_rank",
     "transform_checkpoints",
+    "unified_safetensors",
 ]
