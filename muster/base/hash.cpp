@@ -4,7 +4,25 @@
 
 namespace muster {
 
+#if defined(__x86_64__)
+std::uint64_t hash_bytes_avx2(const void* data, std::size_t size_bytes, std::uint64_t seed);  // hash_avx2.cpp
+
+namespace {
+
+constexpr std::size_t wide_from_bytes = 512;  // below, both take as long
+
+bool has_avx2() {
+  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  return has;
+}
+
+}  // namespace
+#endif
+
 std::uint64_t hash_bytes(const void* data, std::size_t size_bytes, std::uint64_t seed) {
+#if defined(__x86_64__)
+  if (size_bytes >= wide_from_bytes && has_avx2()) return hash_bytes_avx2(data, size_bytes, seed);
+#endif
   return XXH3_64bits_withSeed(data, size_bytes, seed);
 }
 
