@@ -5,6 +5,23 @@
 #include <algorithm>
 
 namespace muster::collective {
+namespace {
+
+// A data frame at most: docs/formats/collective.md. While one travels the next one's checksum is made, and
+// that of the one before checked.
+constexpr std::size_t part_limit_bytes = 128 << 10;
+
+// `take` of each part of a payload; of an empty one, too.
+template <class Payload, class Take>
+void for_each_part(Payload payload, const Take& take) {
+  do {
+    const std::size_t now = std::min(payload.size(), part_limit_bytes);
+    take(payload.first(now));
+    payload = payload.subspan(now);
+  } while (!payload.empty());
+}
+
+}  // namespace
 
 Exchange::Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections,
                    ReconnectAcceptor* acceptor)
@@ -24,12 +41,13 @@ void Exchange::announce(const Call& call) {
 
 void Exchange::send(std::size_t index, std::span<const std::byte> payload) {
   const std::lock_guard lock(mutex_);
-  queue(peers_[index], FrameType::data, payload);
+  for_each_part(payload, [&](const auto part) { queue(peers_[index], FrameType::data, part); });
 }
 
 void Exchange::receive(std::size_t index, std::span<std::byte> payload) {
   const std::lock_guard lock(mutex_);
-  peers_[index].incoming.add_incoming(FrameType::data, payload);
+  for_each_part(payload,
+                [&](const auto part) { peers_[index].incoming.add_incoming(FrameType::data, part); });
 }
 
 void Exchange::queue(Peer& peer, FrameType type, std::span<const std::byte> payload) {

@@ -22,12 +22,18 @@ void FrameList::add_incoming(FrameType type, std::span<std::byte> payload) {
 void FrameList::add_outgoing(FrameType type, std::span<const std::byte> payload, const FrameSource& source) {
   // Sending only reads the bytes; a list serves both ways.
   add_incoming(type, {const_cast<std::byte*>(payload.data()), payload.size()});
-  frames_.back().header = net::encode_header({.type = static_cast<std::uint16_t>(type),
-                                              .epoch = source.origin.epoch,
-                                              .job_id = source.origin.job_id,
-                                              .sequence = source.sequence,
-                                              .payload_size_bytes = payload.size(),
-                                              .payload_checksum = net::payload_checksum(payload)});
+  frames_.back().unmade = source;
+}
+
+// Here the payload is hashed.
+void FrameList::make_header(Frame& frame) {
+  frame.header = net::encode_header({.type = static_cast<std::uint16_t>(frame.type),
+                                     .epoch = frame.unmade->origin.epoch,
+                                     .job_id = frame.unmade->origin.job_id,
+                                     .sequence = frame.unmade->sequence,
+                                     .payload_size_bytes = frame.payload.size(),
+                                     .payload_checksum = net::payload_checksum(frame.payload)});
+  frame.unmade.reset();
 }
 
 std::span<std::byte> FrameList::bytes_of(std::size_t piece) {
@@ -64,10 +70,13 @@ std::size_t FrameList::take(std::size_t size_bytes) {
 }
 
 std::span<const iovec> FrameList::rest(std::array<iovec, piece_limit>& storage) {
-  std::size_t used = 0;
+  std::size_t used = 0, used_bytes = 0;
   for (std::size_t index = piece_; index < 2 * frames() && used < storage.size(); ++index) {
+    if (used_bytes >= enough_bytes) break;
+    if (frames_[index / 2].unmade) make_header(frames_[index / 2]);
     const auto bytes = bytes_of(index).subspan(index == piece_ ? offset_ : 0);
     storage[used++] = {.iov_base = bytes.data(), .iov_len = bytes.size()};
+    used_bytes += bytes.size();
   }
   return std::span(storage).first(used);
 }

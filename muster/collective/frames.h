@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,11 +21,13 @@ enum class FrameType : std::uint16_t {
   data = 0x0204,
   message = 0x0205,
   mismatch = 0x0206,
-  hello = 0x0207,  // 0x0200 and 0x0201 were those of a protocol without second connections
-  welcome = 0x0208,
   taken = 0x0209,
   ucx_address = 0x020a,  // on the socket beside a link over UCX
   ucx_end = 0x020b,
+  // 0x0200 and 0x0201 were those of a protocol without second connections, 0x0207 and 0x0208 of one that sent
+  // the data of calls in frames of any size.
+  hello = 0x020c,
+  welcome = 0x020d,
 };
 
 // A frame's payload is limited by what is due, which is exact; this only bounds the decoder.
@@ -50,6 +53,9 @@ struct FrameSource {
 class FrameList {
  public:
   static constexpr std::size_t piece_limit = 16;  // go to the system at once; headers and payloads alternate
+  // With these bytes enough goes at once: what has come is checked, and the checksum of what goes next made,
+  // while the other side works on them, and while they lie in this core's cache.
+  static constexpr std::size_t enough_bytes = 128 << 10;
 
   void add_incoming(FrameType type, std::span<std::byte> payload);
   void add_outgoing(FrameType type, std::span<const std::byte> payload, const FrameSource& source);
@@ -69,9 +75,10 @@ class FrameList {
   std::size_t position() const;
   std::size_t size_bytes() const;
   void seek(std::size_t position);
-  // The rest, or as much as there is room for, as the system takes it.
+  // The rest, or so much of it as shall go at once, as the system takes it.
   std::span<const iovec> rest(std::array<iovec, piece_limit>& storage);
 
+  // Of a frame that comes in, or of which something went.
   const net::FrameHeaderBytes& header(std::size_t frame) const { return frames_[frame].header; }
   FrameType type(std::size_t frame) const { return frames_[frame].type; }
   std::span<const std::byte> payload(std::size_t frame) const { return frames_[frame].payload; }
@@ -81,7 +88,9 @@ class FrameList {
     net::FrameHeaderBytes header;
     FrameType type;
     std::span<std::byte> payload;
+    std::optional<FrameSource> unmade = {};  // of one that goes out: its header is made when it does
   };
+  static void make_header(Frame& frame);
   std::span<std::byte> bytes_of(std::size_t piece);
   std::size_t size_of(std::size_t piece) const {
     return piece % 2 == 0 ? net::frame_header_size_bytes : frames_[piece / 2].payload.size();
