@@ -26,6 +26,7 @@ void for_each_part(Payload payload, const Take& take) {
 Exchange::Exchange(std::uint32_t rank, FrameOrigin origin, std::vector<Connected> connections,
                    ReconnectAcceptor* acceptor)
     : rank_(rank), origin_(origin), acceptor_(acceptor) {
+  if (acceptor_ != nullptr) look_again_.emplace(acceptor_->clock());
   for (Connected& each : connections) peers_.emplace_back(each.rank, std::move(each.link), *acceptor);
 }
 
@@ -73,7 +74,10 @@ Result<> Exchange::run_locked(const net::Wait& wait) {
       MUSTER_TRY(const bool peer_moved, advance(peer));
       moved = moved || peer_moved;
     }
-    if (!moved) MUSTER_TRY_VOID(wait_for_progress(wait, start));
+    if (moved)
+      look_again_->found();
+    else if (!look_again_->once_more())
+      MUSTER_TRY_VOID(wait_for_progress(wait, start));
   }
   for (Peer& peer : peers_) {
     peer.stream.finish_step(peer.incoming.frames() > 0);

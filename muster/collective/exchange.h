@@ -22,6 +22,7 @@
 #include "muster/collective/frames.h"
 #include "muster/collective/link.h"
 #include "muster/collective/reconnect_acceptor.h"
+#include "muster/collective/waiting.h"
 #include "muster/net/net.h"
 
 namespace muster::collective {
@@ -108,6 +109,7 @@ class Exchange {
   Call call_;
   CallBytes call_bytes_{};
   WaitList waits_;
+  std::optional<LookAgain> look_again_;
 };
 
 }  // namespace muster::collective
