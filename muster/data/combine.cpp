@@ -91,13 +91,15 @@ class ZipNode final : public CombinedNode {
 
 class ConcatStream final : public Stream {
  public:
-  ConcatStream(const std::vector<NodePtr>& children, Pass pass) : children_(children), pass_(pass) {}
+  ConcatStream(const std::vector<NodePtr>& children, const std::vector<Column>& columns, Pass pass)
+      : children_(children), columns_(columns), pass_(pass) {}
 
   Result<std::optional<Block>> next(std::size_t want) override {
     for (; current_ < children_.size(); ++current_, stream_ = nullptr) {
       if (!stream_) stream_ = children_[current_]->open(pass_);
       MUSTER_TRY(auto block, stream_->next(want));
       if (!block) continue;
+      MUSTER_TRY_VOID(check_kinds(block->columns));
       // Row 5 of the second dataset is another sample than row 5 of the first.
       if (current_ > 0)
         for (std::uint64_t& key : block->keys) key = hash_bytes(&key, sizeof key, current_);
@@ -118,8 +120,26 @@ class ConcatStream final : public Stream {
   }
 
  private:
+  // A generator's columns are known by their rows alone, so that make_concat cannot have compared them.
+  Result<void> check_kinds(const std::vector<Tensor>& columns) {
+    if (first_.empty())
+      for (const Tensor& column : columns) first_.emplace_back(column.dtype(), column.shape().rank());
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const auto [dtype, dimensions] = first_[i];
+      if (columns[i].dtype() == dtype && columns[i].shape().rank() == dimensions) continue;
+      return fail(Code::invalid_argument,
+                  fmt::format("concat: column '{}' is {} of rank {} in one dataset and {} of rank {} in "
+                              "another; map one of them to the other's",
+                              columns_[i].name, to_string(dtype), dimensions - 1,
+                              to_string(columns[i].dtype()), columns[i].shape().rank() - 1));
+    }
+    return {};
+  }
+
   const std::vector<NodePtr>& children_;
+  const std::vector<Column>& columns_;
   const Pass pass_;
+  std::vector<std::pair<DType, std::size_t>> first_;  // dtype and dimensions (rows too) of the first rows
   std::size_t current_ = 0;
   std::unique_ptr<Stream> stream_;
 };
@@ -138,7 +158,7 @@ class ConcatNode final : public CombinedNode {
     return sum;
   }
   std::unique_ptr<Stream> open(Pass pass) const override {
-    return std::make_unique<ConcatStream>(children(), pass);
+    return std::make_unique<ConcatStream>(children(), columns_, pass);
   }
 
  private:

@@ -154,7 +154,9 @@ def _warn_of_misspelt_hooks(kind) -> None:
     if base is None or _is_ours(kind) or (base is _core.Cell and _definer(kind, "construct")):
         return
     for name, value in vars(kind).items():
-        if name.startswith("_") or hasattr(base, name) or not isinstance(value, types.FunctionType):
+        if name.startswith("_") or not isinstance(value, types.FunctionType):
+            continue
+        if any(name in vars(parent) for parent in kind.__mro__[1:]):
             continue
         hook = _nearest(base, name)
         if hook and hook != name:

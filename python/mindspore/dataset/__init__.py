@@ -33,6 +33,7 @@ from mindspore.dataset._sources import (
 _LATER = {
     "DSCallback": "_callbacks",
     "DatasetCache": "_cache",
+    "WaitedDSCallback": "_waited",
     **dict.fromkeys(("FakeImageDataset", "RandomDataset"), "_fake_sources"),
     **dict.fromkeys(("CityscapesDataset", "KITTIDataset", "WIDERFaceDataset"), "_scene_sources"),
     "Schema": "_types",

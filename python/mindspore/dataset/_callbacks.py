@@ -1,7 +1,5 @@
 """Callbacks of Dataset.map: called when a pass, an epoch and each so many steps begin and end."""
 
-import itertools
-
 from mindspore.dataset import _checks, _rows
 
 
@@ -37,50 +35,59 @@ class DSCallback:
         """Behind each `step_size` rows."""
 
 
+_HOOKS = ("ds_begin", "ds_epoch_begin", "ds_epoch_end", "ds_step_begin", "ds_step_end")
+
+
+def _checked(callbacks):
+    is_list = isinstance(callbacks, list | tuple)
+    given = list(callbacks) if is_list else [callbacks]
+    for number, each in enumerate(given):
+        _checks.of_type(f"callbacks[{number}]" if is_list else "callbacks", each, DSCallback)
+    return given
+
+
 class Called(_rows.Node):
-    """Rows as they are, with callbacks."""
+    """Rows as they are, with callbacks. An epoch is a pass over all, whatever repeat() comes behind."""
 
     def __init__(self, child, callbacks):
         super().__init__([child], child.columns)
-        self._callbacks = list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]
-        for each in self._callbacks:
-            if not isinstance(each, DSCallback):
-                is_list = isinstance(callbacks, list | tuple)
-                name = f"callbacks[{self._callbacks.index(each)}]" if is_list else "callbacks"
-                _checks.of_type(name, each, DSCallback)
-        self._steps = 0
+        self._callbacks = _checked(callbacks)
+        self._steps = self._in_epoch = 0
 
-    def _call(self, hook, epoch, step):
+    def _call(self, hook, draw):
         for each in self._callbacks:
-            if hook in ("ds_step_begin", "ds_step_end") and (step - 1) % each.step_size:
+            if hook in ("ds_step_begin", "ds_step_end") and (self._in_epoch - 1) % each.step_size:
                 continue
-            getattr(each, hook)(CallbackParam(epoch, step, self._steps))
+            getattr(each, hook)(CallbackParam(draw.epoch + 1, self._in_epoch, self._steps))
+
+    def _begin(self, draw):
+        if self._steps == 0:
+            for each in self._callbacks:
+                if not any(getattr(type(each), hook) is not getattr(DSCallback, hook) for hook in _HOOKS):
+                    raise AttributeError(f"{type(each).__name__} defines none of {', '.join(_HOOKS)}")
+                each.ds_begin(CallbackParam(0, 0, 0))
+        if draw.begins:
+            self._in_epoch = 0
+            self._call("ds_epoch_begin", draw)
 
     def rows(self, draw):
-        epoch = draw.epoch + 1
-        if self._steps == 0:
-            self._call("ds_begin", 0, 0)
-        self._call("ds_epoch_begin", epoch, 0)
-        rows = self.children[0].rows(draw)
-        step = 0
-        for step in itertools.count(1):
-            row = next(rows, None)
-            if row is None:
-                break
+        self._begin(draw)
+        for row in self.children[0].rows(draw):
             self._steps += 1
-            self._call("ds_step_begin", epoch, step)
+            self._in_epoch += 1
+            self._call("ds_step_begin", draw)
             yield row
-            self._call("ds_step_end", epoch, step)
-        self._call("ds_epoch_end", epoch, step - 1)
+            self._call("ds_step_end", draw)
+        if draw.ends:
+            self._call("ds_epoch_end", draw)
 
 
-class WaitedDSCallback(DSCallback):
-    """Would wait for steps of the training: making one is an error that says so."""
+def __getattr__(name):
+    if name != "WaitedDSCallback":
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from mindspore.dataset import _waited
 
-    def __init__(self, step_size=1):
-        from mindspore import _names
-
-        raise NotImplementedError(_names.sentence("mindspore.dataset.WaitedDSCallback"))
+    return _waited.WaitedDSCallback
 
 
-__all__ = ["DSCallback", "WaitedDSCallback"]
+__all__ = ["DSCallback", "WaitedDSCallback"]  # noqa: F822 - see __getattr__

@@ -11,6 +11,10 @@ class PipelineError(RuntimeError, ValueError):
     """What a pass over a dataset cannot do: MindSpore says RuntimeError, the library below ValueError."""
 
 
+class RowError(PipelineError, TypeError):
+    """A value that no column can hold: a TypeError of Python's, and MindSpore's RuntimeError."""
+
+
 def is_whole(value) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
@@ -130,11 +134,22 @@ def folder(path):
     return str(path)
 
 
+def function_of(name, value):
+    """A TypeError where `value` is neither None nor a function."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} takes a function, not {value!r}")
+
+
 def batch_size_of(value):
     """The size of a batch, or what gives it; True is 1, as in Python."""
     if not isinstance(value, int) and not is_whole(value) and not callable(value):
         raise TypeError(f"batch_size should either be an int or a callable, but got {type(value)}.")
-    return value if callable(value) else whole("batch_size", int(value), 1)
+    if not callable(value):
+        return whole("batch_size", int(value), 1)
+    arguments = getattr(getattr(value, "__code__", None), "co_argcount", 1) - hasattr(value, "__self__")
+    if arguments != 1:
+        raise ValueError(f"batch_size: its function takes one argument, a BatchInfo, not {arguments}")
+    return value
 
 
 def buckets(boundaries, sizes):

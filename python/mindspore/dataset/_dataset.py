@@ -100,6 +100,7 @@ class Dataset(_facts.Facts):
         inputs = _checks.names("input_columns", input_columns)
         outputs = _checks.names("output_columns", output_columns)
         _checks.of_type("python_multiprocessing", python_multiprocessing, bool)
+        _checks.of_type("offload", offload, bool, optional=True)
         workers(num_parallel_workers)
         operations = _operations.flat_operations(operations)
         if callbacks is not None:
@@ -157,6 +158,9 @@ class Dataset(_facts.Facts):
         batch_size = _checks.batch_size_of(batch_size)
         _checks.of_type("drop_remainder", drop_remainder, bool)
         workers(num_parallel_workers)
+        _checks.of_type("python_multiprocessing", python_multiprocessing, bool)
+        _checks.of_type("max_rowsize", max_rowsize, int, list, optional=True)
+        _checks.function_of("per_batch_map", per_batch_map)
         note_batch_processes(python_multiprocessing)
         inputs, outputs = (
             _checks.names("input_columns", input_columns),
@@ -200,6 +204,7 @@ class Dataset(_facts.Facts):
         drop_remainder=False,
     ):
         """Batches of rows of like length."""
+        _checks.of_type("column_names", column_names, list)
         columns = _checks.names("column_names", column_names, optional=False)
         _checks.of_type("bucket_boundaries", bucket_boundaries, list, tuple)
         _checks.of_type("bucket_batch_sizes", bucket_batch_sizes, list, tuple)
@@ -416,10 +421,11 @@ class Dataset(_facts.Facts):
         return self._rows_of_pass(as_numpy)
 
     def _rows_of_pass(self, as_numpy):
-        if self._pipeline is None:
+        from mindspore.dataset import _rows, config
+
+        if self._pipeline is None or config.get_error_samples_mode():
             yield from self._python_rows(as_numpy)
             return
-        from mindspore.dataset import _rows
 
         rows = iter(self._pipeline.create_tuple_iterator(1, as_numpy))
         try:
@@ -435,6 +441,8 @@ class Dataset(_facts.Facts):
         yield first
         try:
             yield from rows
+        except _rows.NeedsRowsError as error:
+            raise _checks.PipelineError(f"a later row has {error}, unlike the first one") from None
         except ValueError as error:
             raise _pipeline_error(error) from None
 
@@ -477,6 +485,8 @@ _subclasses.watch_datasets(Dataset)
 class ConcatDataset(Dataset):
     """The rows of several datasets, one after the other: what concat() gives."""
 
+    _whole = None  # all rows, where a sampler chooses among them
+
     def use_sampler(self, sampler):
         """One shard of all the rows (DistributedSampler), or all of them in random order (RandomSampler)."""
         from mindspore.dataset import _samplers
@@ -493,9 +503,10 @@ class ConcatDataset(Dataset):
         if not is_random and sampler.is_shuffled():
             raise ValueError("The parameter shuffle of DistributedSampler must be False!")
         shard = () if is_random else (sampler.shard_id, sampler.num_shards)
-        before = self._node
+        if self._whole is None:
+            self._whole = self._node
         self._pipeline = None
-        self._make_node = lambda: _rows_module().Sampled(before, *shard)
+        self._make_node = lambda: _rows_module().Sampled(self._whole, *shard)
         del self._node
 
 

@@ -65,6 +65,11 @@ class Facts:
         shapes = [list(getattr(value, "shape", ())) for value in first]
         for row in rows if estimate else ():
             for shape, value in zip_columns(shapes, row):
+                if len(shape) != len(value.shape):
+                    raise _checks.PipelineError(
+                        f"output_shapes: rows of one column have {len(shape)} and {len(value.shape)} "
+                        f"dimensions, in {shape} and {list(value.shape)}"
+                    )
                 for at, size in enumerate(value.shape):
                     if shape[at] != size:
                         shape[at] = None

@@ -1,6 +1,7 @@
 """Loops over datasets: each pass goes on where it was left, and a new one begins behind its end."""
 
 import functools
+import weakref
 
 from mindspore.dataset import _checks
 from muster import _core
@@ -104,6 +105,20 @@ def join_with(function) -> None:
     _joins = function
 
 
+ITERATORS_LIST = []  # weak references to the iterators that live
+
+
+def _cleanup():
+    """Ends the passes of all iterators."""
+    for each in list(ITERATORS_LIST):
+        if (iterator := each()) is not None:
+            iterator.stop()
+
+
+def _forget(gone):
+    ITERATORS_LIST[:] = [each for each in ITERATORS_LIST if each is not gone and each() is not gone()]
+
+
 class Iterator:
     """`num_epochs` passes over a dataset (-1: without end); a `for` loop takes what is left of one."""
 
@@ -116,6 +131,7 @@ class Iterator:
         self._dataset, self._left, self._as_numpy = dataset, num_epochs, output_numpy
         self._pass = None
         self._closed = False
+        ITERATORS_LIST.append(weakref.ref(self, _forget))
 
     def __iter__(self):
         return self
@@ -144,6 +160,7 @@ class Iterator:
     def stop(self):
         """Ends the passes."""
         self._pass, self._closed = None, True
+        _forget(weakref.ref(self))
 
     release = stop
 

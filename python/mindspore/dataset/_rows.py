@@ -8,12 +8,23 @@ import collections
 import itertools
 
 from mindspore._lazy import numpy
-from mindspore.dataset import _random
-from mindspore.dataset._checks import PipelineError
+from mindspore.dataset import _random, config
+from mindspore.dataset._checks import PipelineError, RowError
 
 ENDLESS = -1
 UNKNOWN = None
 _HELD = frozenset("fd?bilqBI")  # of numpy's dtypes, those that tensors of the library hold
+
+
+class Kept:
+    """What a generator gives, for every pass: its values stay in memory."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def __iter__(self):
+        now, self._values = itertools.tee(self._values)
+        return now
 
 
 class NeedsRowsError(Exception):
@@ -29,13 +40,13 @@ def value_of(value):
     if hasattr(value, "asnumpy"):
         return value.asnumpy()
     if value is None:
-        raise TypeError("a row holds None; give each column a number, a string, an array or a dict")
+        raise RowError("a row holds None; give each column a number, a string, an array or a dict")
     return _checked(numpy.asarray(value))
 
 
 def _checked(array):
     if array.dtype.hasobject:
-        raise TypeError(
+        raise RowError(
             f"Invalid data type: got an array of Python objects ({array.shape}); a column holds numbers, "
             "strings, bytes or arrays of them"
         )
@@ -61,11 +72,17 @@ def held(value):
 class Draw:
     """Which pass: what is random in it depends on this and on the place in the pipeline."""
 
+    begins = ends = True  # with repeat(): whether this is the first, the last of its repetitions
+
     def __init__(self, seed, epoch, repetition=0):
         self.seed, self.epoch, self.repetition = seed, epoch, repetition
 
-    def again(self, repetition):
-        return Draw(self.seed, self.epoch, repetition)
+    def again(self, repetition, of):
+        """The pass of one of `of` repetitions (below 1: without end)."""
+        made = Draw(self.seed, self.epoch, self.repetition * 1000003 + repetition)
+        made.begins = self.begins and repetition == 0
+        made.ends = self.ends and repetition == of - 1
+        return made
 
     def stream(self, place):
         return _random.stream(self.seed, self.epoch, self.repetition, place)
@@ -125,11 +142,35 @@ class Map(Node):
         self._functions, self._count, self._in_place = functions, len(outputs), len(outputs) == len(inputs)
 
     def rows(self, draw):
+        mode = config.get_error_samples_mode()
+        if mode == config.ErrorSamplesMode.RETURN:
+            return self._mapped(draw, ())
+        if mode == config.ErrorSamplesMode.SKIP:
+            return self._mapped(draw, [])
+        return self._replaced(draw)
+
+    def _replaced(self, draw):
+        """The rows, and for each that fails one of the first ones again behind them."""
+        failed, kept = [], []
+        for row in self._mapped(draw, failed):
+            if len(kept) <= len(failed):
+                kept.append(list(row))
+            yield row
+        for number in range(len(failed) if kept else 0):
+            yield kept[number % len(kept)]
+
+    def _mapped(self, draw, failed):
+        """The rows. `failed`: a list takes the numbers of those that cannot be made; (): an error."""
         key = (draw.seed, draw.epoch, draw.repetition, self.place)
         for number, row in enumerate(self.children[0].rows(draw)):
             _random.begin(*key, number)
             try:
                 made = apply(self._functions, [row[at] for at in self._at])
+            except Exception:
+                if failed == ():
+                    raise
+                failed.append(number)
+                continue
             finally:
                 _random.end()
             if len(made) != self._count:
@@ -321,7 +362,12 @@ class Buckets(Node):
         values = [row[at] for at in self._at]
         if (length := self._settings["length"]) is None:
             return values[0].shape[0] if values[0].shape else 0
-        return int(numpy.asarray(length(*values)).reshape(()))
+        answer = numpy.asarray(length(*values))
+        if answer.size != 1 or answer.dtype.kind not in "iub":
+            raise PipelineError(
+                f"bucket_batch_by_length: element_length_function returned {answer}, not a whole number"
+            )
+        return int(answer.reshape(()))
 
     def rows(self, draw):
         bounds, sizes = self._settings["boundaries"], self._settings["sizes"]
@@ -392,7 +438,7 @@ class Repeat(Node):
         repetitions = range(self._count) if self._count > 0 else itertools.count()
         for repetition in repetitions:
             came = False
-            for row in self.children[0].rows(draw.again(draw.repetition * 1000003 + repetition)):
+            for row in self.children[0].rows(draw.again(repetition, self._count)):
                 came = True
                 yield row
             if not came:

@@ -319,8 +319,8 @@ class GeneratorDataset(MappableDataset):
         collate_fn=None,
     ):
         call = "mindspore.dataset.GeneratorDataset"
-        if isinstance(source, zip):
-            source = list(source)
+        if isinstance(source, zip) or type(source).__name__ == "generator":
+            source = _rows_module().Kept(source)
         if (
             not callable(source)
             and not hasattr(source, "__iter__")
@@ -432,7 +432,7 @@ class GeneratorDataset(MappableDataset):
 
     def add_sampler(self, new_sampler):
         """Chooses among the rows that the sampler until now gives."""
-        self._open_sampled(_samplers.above(new_sampler, self._sampler))
+        self._open_sampled(_samplers.above(_samplers.checked(new_sampler), self._sampler))
 
     def use_sampler(self, new_sampler):
         """Puts the sampler in the place of the last one added; those below it stay."""

@@ -1,0 +1,330 @@
+"""Datasets in the ways of scripts that test them: errors by type, callbacks, settings, generators."""
+
+import itertools
+import json
+import sys
+
+import pytest
+from places import COMPAT_PACKAGES
+
+sys.path.insert(0, str(COMPAT_PACKAGES))
+
+import mindspore as ms
+import mindspore.dataset as ds
+import numpy as np
+from mindspore import nn
+from mindspore.dataset import transforms
+from mindspore.dataset.callback import DSCallback, WaitedDSCallback
+from mindspore.dataset.engine import iterators
+from mindspore.train import Callback, Model
+
+
+def _rows(data):
+    return [[np.asarray(each).tolist() for each in row] for row in data.create_tuple_iterator(None, 1, True)]
+
+
+def _counted(begin, end, column="x"):
+    def rows():
+        for number in range(begin, end):
+            yield (np.array([number]),)
+
+    return ds.GeneratorDataset(rows, [column])
+
+
+def test_a_generator_gives_its_rows_in_each_pass():
+    made = []
+
+    def rows():
+        for number in range(3):
+            made.append(number)
+            yield (np.array([number]), np.array([[number, 7]]))
+
+    data = ds.GeneratorDataset(rows(), ["a", "b"])
+    once = [[[0], [[0, 7]]], [[1], [[1, 7]]], [[2], [[2, 7]]]]
+    assert _rows(data) == once
+    assert _rows(data) == once
+    assert _rows(ds.GeneratorDataset(iter([1, 2]), ["a"]).repeat(1)) == [[1], [2]]
+    assert (
+        _rows(ds.GeneratorDataset(zip([1, 2], [3, 4], strict=True), ["a", "b"]).repeat(2))
+        == [
+            [1, 3],
+            [2, 4],
+        ]
+        * 2
+    )
+    assert made == [0, 1, 2]  # it was gone through once
+
+
+@pytest.mark.parametrize(
+    "further", [lambda data: data, lambda data: data.batch(2), lambda data: data.take(4)]
+)
+def test_concat_refuses_rows_of_another_kind(further):
+    floats = _counted(3, 6).map(transforms.TypeCast(ms.float32), ["x"])
+    with pytest.raises(RuntimeError, match=r"'x' is int64 of rank 1.*float32 of rank 1"):
+        _rows(further(_counted(0, 3) + floats))
+    with pytest.raises(RuntimeError, match=r"'x' is int64 of rank 1.*of rank 2"):
+        _rows(further(_counted(0, 3) + _counted(3, 6).batch(3)))
+    text = ds.GeneratorDataset([("a",)], ["x"])
+    with pytest.raises(RuntimeError, match="<U1"):
+        _rows(further(_counted(0, 3) + text))
+
+
+def test_use_sampler_of_concat_takes_the_place_of_the_one_before():
+    data = (_counted(0, 3) + _counted(3, 10)).concat(_counted(10, 20))
+    for shard in range(5):
+        data.use_sampler(ds.DistributedSampler(5, shard, shuffle=False))
+        assert _rows(data) == [[[number]] for number in range(shard, 20, 5)]
+        assert data.get_dataset_size() == 4
+    data.use_sampler(ds.RandomSampler())
+    assert sorted(_rows(data)) == [[[number]] for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    "call,error",
+    [
+        (lambda data: data.batch(2, python_multiprocessing=3), TypeError),
+        (lambda data: data.batch(2, max_rowsize="a"), TypeError),
+        (lambda data: data.batch(lambda a, b: 2), ValueError),
+        (lambda data: data.batch(2, per_batch_map=3, input_columns=["x"]), TypeError),
+        (lambda data: data.map(lambda x: x, offload=3), TypeError),
+        (lambda data: _rows(data.map(lambda x: None)), RuntimeError),
+        (lambda data: _rows(data.map(lambda x: object())), RuntimeError),
+        (lambda data: data.bucket_batch_by_length("x", [1], [1, 1]), TypeError),
+        (lambda data: _rows(data.bucket_batch_by_length(["x"], [1], [1, 1], lambda x: "s")), RuntimeError),
+        (lambda data: _rows(data.bucket_batch_by_length(["x"], [1], [1, 1], lambda x: 1.5)), RuntimeError),
+    ],
+)
+def test_errors_have_types(call, error):
+    with pytest.raises(error):
+        call(_counted(0, 3))
+
+
+def test_a_method_may_tell_the_size_of_a_batch():
+    class Sizes:
+        def next(self, info):
+            return info.get_batch_num() + 1
+
+        def __call__(self, info):
+            return 3
+
+    assert [len(row[0]) for row in _rows(_counted(0, 6).batch(Sizes().next))] == [1, 2, 3]
+    assert [len(row[0]) for row in _rows(_counted(0, 6).batch(Sizes()))] == [3, 3]
+
+
+def test_output_shapes_of_rows_with_other_dimensions_is_an_error():
+    rows = [np.array([[1], [2]]), np.array([1, 2])]
+    with pytest.raises(RuntimeError, match="2 and 1"):
+        ds.GeneratorDataset(rows, ["x"], shuffle=False).output_shapes(estimate=True)
+
+
+class _Noted(DSCallback):
+    def __init__(self, step_size=1):
+        super().__init__(step_size)
+        self.calls = []
+
+    def _note(self, what, context):
+        self.calls.append((what, context.cur_epoch_num, context.cur_step_num_in_epoch, context.cur_step_num))
+
+    def ds_epoch_begin(self, context):
+        self._note("begin", context)
+
+    def ds_epoch_end(self, context):
+        self._note("end", context)
+
+    def ds_step_begin(self, context):
+        self._note("step", context)
+
+
+@pytest.mark.parametrize("repeats", [[3], [1, 3], [3, 1]])
+def test_an_epoch_of_callbacks_has_all_repetitions(repeats):
+    callback = _Noted(4)
+    data = ds.NumpySlicesDataset([1, 2], shuffle=False).map(lambda x: x, callbacks=callback)
+    for count in repeats:
+        data = data.repeat(count)
+    iterator = data.create_tuple_iterator(num_epochs=2)
+    for _ in range(2):
+        assert len(list(iterator)) == 6
+    assert callback.calls == [
+        ("begin", 1, 0, 0),
+        ("step", 1, 1, 1),
+        ("step", 1, 5, 5),
+        ("end", 1, 6, 6),
+        ("begin", 2, 0, 6),
+        ("step", 2, 1, 7),
+        ("step", 2, 5, 11),
+        ("end", 2, 6, 12),
+    ]
+
+
+def test_a_callback_without_methods_is_an_error():
+    class Empty(DSCallback):
+        pass
+
+    with pytest.raises(AttributeError, match="Empty defines none of ds_begin"):
+        _rows(_counted(0, 3).map(lambda x: x, callbacks=Empty()))
+
+
+class _Waited(WaitedDSCallback):
+    def __init__(self, events, step_size):
+        super().__init__(step_size)
+        self.events = events
+
+    def sync_epoch_begin(self, train_run_context, ds_run_context):
+        self.events.append(("data epoch", train_run_context.cur_epoch_num, ds_run_context.cur_step_num))
+
+    def sync_step_begin(self, train_run_context, ds_run_context):
+        self.events.append(("data", train_run_context.cur_step_num, ds_run_context.cur_step_num))
+
+
+class _Trained(Callback):
+    def __init__(self, events):
+        self.events = events
+
+    def step_end(self, run_context):
+        self.events.append(("step", run_context.original_args().cur_step_num))
+
+
+class _First(nn.Cell):
+    def construct(self, x, y):
+        return x
+
+
+def _train(batch, step_size):
+    events = []
+    waited = _Waited(events, step_size)
+    columns = ([1, 2, 3, 4], [1, 2, 3, 4])
+    data = ds.NumpySlicesDataset(columns, ["a", "b"], shuffle=False).map(lambda x: x, callbacks=waited)
+    Model(_First()).train(2, data.batch(batch), callbacks=[_Trained(events), waited], dataset_sink_mode=False)
+    return events
+
+
+def test_waited_callbacks_come_behind_the_step_of_the_training():
+    assert _train(2, 2) == [
+        ("step", 1),
+        ("data", 1, 3),
+        ("step", 2),
+        ("data epoch", 1, 4),
+        ("data", 2, 5),
+        ("step", 3),
+        ("data", 3, 7),
+        ("step", 4),
+    ]
+    assert [event for event in _train(1, 1) if event[0] == "data"] == [
+        ("data", n, n + 1) for n in range(1, 8)
+    ]
+
+
+@pytest.fixture
+def _short_wait():
+    ds.config.set_callback_timeout(1)
+    yield
+    ds.config.set_callback_timeout(60)
+
+
+def test_a_waited_callback_that_cannot_come_is_an_error(_short_wait):
+    with pytest.raises(RuntimeError, match=r"row 3 .*step_size is 2"):
+        _train(3, 2)
+
+
+def test_a_waited_callback_without_a_training_has_a_deadline(_short_wait):
+    waited = _Waited([], 1)
+    with pytest.raises(RuntimeError, match="waited 1 s"):
+        _rows(_counted(0, 3).map(lambda x: x, callbacks=waited))
+    waited.end({})
+    assert len(_rows(_counted(0, 3).map(lambda x: x, callbacks=waited))) == 3
+
+
+def _fails_on(*numbers):
+    def function(x):
+        if int(x[0]) in numbers:
+            raise ValueError("bad")
+        return x
+
+    return function
+
+
+@pytest.mark.parametrize(
+    "mode,bad,expected",
+    [
+        ("SKIP", [2], [0, 1, 3]),
+        ("SKIP", [0, 1, 2, 3], []),
+        ("REPLACE", [2], [0, 1, 3, 0]),
+        ("REPLACE", [0, 1, 2, 3], []),
+        ("REPLACE", [0, 1, 2], [3, 3, 3, 3]),
+        ("REPLACE", [], [0, 1, 2, 3]),
+    ],
+)
+def test_rows_that_fail_are_left_out_or_replaced(mode, bad, expected):
+    ds.config.set_error_samples_mode(ds.config.ErrorSamplesMode[mode])
+    try:
+        data = _counted(0, 4).map(_fails_on(*bad), ["x"])
+        assert list(itertools.chain(*itertools.chain(*_rows(data)))) == expected
+        assert [len(row[0]) for row in _rows(data.batch(4))] == ([len(expected)] if expected else [])
+    finally:
+        ds.config.set_error_samples_mode(ds.config.ErrorSamplesMode.RETURN)
+    with pytest.raises(RuntimeError):
+        _rows(_counted(0, 4).map(_fails_on(1), ["x"]))
+
+
+@pytest.mark.parametrize(
+    "name,value,error",
+    [
+        ("seed", -1, ValueError),
+        ("seed", 2**32, ValueError),
+        ("seed", True, TypeError),
+        ("seed", 1.5, TypeError),
+        ("prefetch_size", 0, ValueError),
+        ("num_parallel_workers", 0, ValueError),
+        ("num_parallel_workers", 100000, RuntimeError),
+        ("dynamic_shape", 1, TypeError),
+        ("callback_timeout", 0, ValueError),
+        ("monitor_sampling_interval", -1, ValueError),
+        ("autotune_interval", -1, ValueError),
+        ("multiprocessing_start_method", "x", ValueError),
+        ("error_samples_mode", 1, TypeError),
+        ("multiprocessing_timeout_interval", 0, ValueError),
+        ("iterator_mode", "x", TypeError),
+    ],
+)
+def test_settings_are_checked(name, value, error):
+    before = getattr(ds.config, f"get_{name}")()
+    with pytest.raises(error):
+        getattr(ds.config, f"set_{name}")(value)
+    assert getattr(ds.config, f"get_{name}")() == before
+
+
+def test_settings_from_a_file(tmp_path):
+    before = ds.config.get_seed(), ds.config.get_prefetch_size()
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"seed": 77, "opConnectorSize": 5, "callbackTimeout": 9, "cacheHost": "x"}))
+    try:
+        ds.config.load(str(path))
+        assert (ds.config.get_seed(), ds.config.get_prefetch_size()) == (77, 5)
+        assert ds.config.get_callback_timeout() == 9
+    finally:
+        ds.config.set_seed(before[0])
+        ds.config.set_prefetch_size(before[1])
+        ds.config.set_callback_timeout(60)
+    for text in ("[1]", "{"):
+        path.write_text(text)
+        with pytest.raises(RuntimeError, match=r"settings\.json"):
+            ds.config.load(str(path))
+    with pytest.raises(RuntimeError, match="nowhere"):
+        ds.config.load("nowhere")
+    with pytest.raises(TypeError):
+        ds.config.load(3)
+
+
+def test_iterators_that_live_are_known():
+    iterators._cleanup()
+    assert iterators.ITERATORS_LIST == []
+    iterator = _counted(0, 3).create_tuple_iterator()
+    next(iterator)
+    assert [each() for each in iterators.ITERATORS_LIST] == [iterator]
+    iterators._cleanup()
+    with pytest.raises(RuntimeError, match="released"):
+        next(iterator)
+    other = _counted(0, 3).create_tuple_iterator()
+    assert len(iterators.ITERATORS_LIST) == 1
+    del other
+    assert iterators.ITERATORS_LIST == []
