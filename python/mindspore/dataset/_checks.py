@@ -11,6 +11,11 @@ class PipelineError(RuntimeError, ValueError):
     """What a pass over a dataset cannot do: MindSpore says RuntimeError, the library below ValueError."""
 
 
+def pipeline_error(error):
+    """What the library refuses in a pass is a RuntimeError in MindSpore; other errors stay as they are."""
+    return PipelineError(str(error)) if type(error) is ValueError else error
+
+
 class RowError(PipelineError, TypeError):
     """A value that no column can hold: a TypeError of Python's, and MindSpore's RuntimeError."""
 
@@ -138,6 +143,17 @@ def function_of(name, value):
     """A TypeError where `value` is neither None nor a function."""
     if value is not None and not callable(value):
         raise TypeError(f"{name} takes a function, not {value!r}")
+
+
+def files_there(given):
+    """The files that are given, each of which must be there."""
+    files = [given] if isinstance(given, str) else list(given)
+    missing = [file for file in files if not isinstance(file, str) or not os.path.isfile(file)]
+    if missing or not files:
+        raise PipelineError(
+            f"there is no file {missing[0]!r}" if missing else "there are no files: the list is empty"
+        )
+    return files
 
 
 def batch_size_of(value):

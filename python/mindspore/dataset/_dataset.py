@@ -185,7 +185,9 @@ class Dataset(_facts.Facts):
         return batched if column_order is None else batched.project(column_order)
 
     def padded_batch(self, batch_size, drop_remainder=False, num_parallel_workers=None, pad_info=None):
-        """Stacks rows, each filled up to (shape, value) of `pad_info`, or to the largest of its batch."""
+        """Stacks rows, each filled up to (shape, value) of `pad_info`; {}: to the largest of the batch."""
+        if pad_info is None:
+            return self.batch(batch_size, drop_remainder, num_parallel_workers)
         batch_size = _checks.batch_size_of(batch_size)
         _checks.of_type("drop_remainder", drop_remainder, bool)
         padding = _checks.padding(pad_info)
@@ -274,6 +276,10 @@ class Dataset(_facts.Facts):
     def shuffle(self, buffer_size):
         """Each row is drawn from the next `buffer_size` that have not come yet."""
         _checks.whole("buffer_size", buffer_size, 2)
+        if self._conditions:
+            raise RuntimeError(
+                f"shuffle comes behind sync_wait({next(iter(self._conditions))!r}): put it before"
+            )
         return self._derived(
             lambda pipeline: pipeline.shuffle(buffer_size),
             lambda rows, child: rows.Shuffle(child, buffer_size),
@@ -386,7 +392,9 @@ class Dataset(_facts.Facts):
     def sync_update(self, condition_name, num_batch=None, data=None):
         """Calls the callback of sync_wait with `data`."""
         if num_batch is not None and (not _checks.is_whole(num_batch) or num_batch <= 0):
-            raise ValueError(f"Sync_update batch size can only be positive integer, got : {num_batch}.")
+            raise _checks.PipelineError(
+                f"Sync_update batch size can only be positive integer, got : {num_batch}."
+            )
         if condition_name not in self._conditions:
             raise RuntimeError("Condition name not found.")
         if (callback := self._conditions[condition_name]) is not None:
@@ -437,14 +445,14 @@ class Dataset(_facts.Facts):
             yield from self._python_rows(as_numpy)
             return
         except ValueError as error:
-            raise _pipeline_error(error) from None
+            raise _checks.pipeline_error(error) from None
         yield first
         try:
             yield from rows
         except _rows.NeedsRowsError as error:
             raise _checks.PipelineError(f"a later row has {error}, unlike the first one") from None
         except ValueError as error:
-            raise _pipeline_error(error) from None
+            raise _checks.pipeline_error(error) from None
 
     def _python_rows(self, as_numpy):
         from mindspore.dataset import _iterators, _rows, config
@@ -514,11 +522,6 @@ def _rows_module():
     from mindspore.dataset import _rows
 
     return _rows
-
-
-def _pipeline_error(error):
-    """What the library refuses in a pass is a RuntimeError in MindSpore; other errors stay as they are."""
-    return _checks.PipelineError(str(error)) if type(error) is ValueError else error
 
 
 def workers(num_parallel_workers):

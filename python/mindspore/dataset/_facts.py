@@ -20,6 +20,8 @@ class Facts:
                 return self._pipeline.get_dataset_size()
             except _rows.NeedsRowsError:
                 self._pipeline = None
+            except ValueError as error:  # of the rows, where they are gone through
+                raise _checks.pipeline_error(error) from None
         size = self._node.size()
         if size is _rows.UNKNOWN:
             size = sum(1 for _ in self._python_rows(True))

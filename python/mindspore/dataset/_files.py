@@ -1,6 +1,7 @@
 """Sources of files that are read in Python: MindRecord, text, tables, lists of pictures."""
 
 import csv
+import functools
 import glob
 import os
 
@@ -44,13 +45,35 @@ class _Numbered(_Rows):
 class _ReadDataset(GeneratorDataset):
     """A source whose rows Python reads; see subclasses."""
 
-    def _begin(self, columns, count, read, sampler, shuffle, num_samples, num_shards, shard_id):
+    def _begin(
+        self,
+        columns,
+        count,
+        read,
+        sampler,
+        shuffle,
+        num_samples,
+        num_shards,
+        shard_id,
+        labels_of=None,
+        files=None,
+        by_file=False,
+    ):
+        """`labels_of(column)`: for PKSampler. `files`: rows of each file, whose shards are blocks of rows."""
         if count == 0:
             raise PipelineError(f"{type(self).__name__}: there are no rows (the file is empty)")
+        by_shuffle = {None: None, False: None, True: "global"}.get(shuffle, str(shuffle))
         if isinstance(shuffle, Shuffle):
             shuffle = shuffle == Shuffle.GLOBAL or shuffle == Shuffle.FILES or shuffle == Shuffle.INFILE
         chosen = _samplers.chosen(sampler, shuffle, num_samples or None, num_shards, shard_id)
-        self._open_rows(_Numbered(columns, count, read), chosen, {})
+        if files is not None and num_shards is not None:
+            chosen = _samplers.BlockSampler(
+                files, num_shards, shard_id, by_shuffle, num_samples or None, by_file
+            )
+        labels = None
+        if labels_of is not None and isinstance(chosen, _samplers.PKSampler):
+            labels = functools.partial(labels_of, chosen.class_column)
+        self._open_rows(_Numbered(columns, count, read), chosen, {}, labels)
 
 
 class MindDataset(_ReadDataset):
@@ -75,9 +98,25 @@ class MindDataset(_ReadDataset):
         _names.refuse("mindspore.dataset.MindDataset", **_cache.refused(cache))
         workers(num_parallel_workers)
         _checks.of_type("dataset_files", dataset_files, str, list)
+        for path in _checks.files_there(dataset_files):
+            _checks.of_type("dataset_files", path, str)
+        if sampler is not None and shuffle is not None:
+            raise PipelineError(
+                "MindDataset: sampler and shuffle exclude each other: the sampler orders the rows"
+            )
+        if sampler is not None and not isinstance(sampler, _samplers.BuiltinSampler):
+            raise PipelineError(
+                f"MindDataset: sampler is one of mindspore.dataset, not {type(sampler).__name__}"
+            )
         paths = _files.paths_of(dataset_files) if isinstance(dataset_files, str) else dataset_files
         files = [_format.File(os.path.abspath(path)) for path in paths]
         schema = files[0].schema
+        for file in files:
+            if file.schema != schema:
+                raise PipelineError(
+                    f"MindDataset: {file.path} has the schema {file.schema}, {files[0].path} has {schema}"
+                )
+        _checks.of_type("columns_list", columns_list, list, optional=True)
         columns = _checks.names("columns_list", columns_list) or sorted(schema)
         for name in columns:
             if name not in schema:
@@ -94,7 +133,13 @@ class MindDataset(_ReadDataset):
             row = file.row(at)
             return [_column(schema[name], row[name]) for name in columns]
 
-        self._begin(columns, len(places) + padding, read, sampler, shuffle, num_samples, num_shards, shard_id)
+        def labels_of(name):
+            if name not in schema:
+                raise PipelineError(f"PKSampler: class_column '{name}' is not in the schema {sorted(schema)}")
+            return [file.row(at)[name] for file, at in places]
+
+        count = len(places) + padding
+        self._begin(columns, count, read, sampler, shuffle, num_samples, num_shards, shard_id, labels_of)
 
 
 def _padded_rows(sample, count, columns):
@@ -107,7 +152,7 @@ def _padded_rows(sample, count, columns):
     _checks.of_type("padded_sample", sample, dict)
     _checks.whole("num_padded", count, 0)
     if set(columns) - set(sample):
-        raise RuntimeError(f"padded_sample lacks columns: {sorted(set(columns) - set(sample))}")
+        raise PipelineError(f"padded_sample lacks columns: {sorted(set(columns) - set(sample))}")
     return count
 
 
@@ -132,13 +177,14 @@ class TextFileDataset(_ReadDataset):
     ):
         _names.refuse("mindspore.dataset.TextFileDataset", **_cache.refused(cache))
         workers(num_parallel_workers)
-        lines = []
+        lines, files = [], []
         for name in _files_of(dataset_files):
             with open(name, encoding="utf-8") as file:
-                lines += [line for line in file.read().split("\n") if line.strip()]
-        self._begin(
-            ["text"], len(lines), lambda at: [lines[at]], None, shuffle, num_samples, num_shards, shard_id
-        )
+                found = [line for line in file.read().split("\n") if line.strip()]
+            lines += found
+            files.append(len(found))
+        order = (None, shuffle, num_samples, num_shards, shard_id)
+        self._begin(["text"], len(lines), lambda at: [lines[at]], *order, files=files)
 
 
 class CSVDataset(_ReadDataset):
@@ -164,13 +210,14 @@ class CSVDataset(_ReadDataset):
             raise ValueError("field_delim is invalid.")
         files = _files_of(dataset_files)
         names = _checks.names("column_names", column_names)
-        cells = []
+        cells, counts = [], []
         for name in files:
             with open(name, encoding="utf-8", newline="") as file:
                 found = [row for row in csv.reader(file, delimiter=field_delim) if row]
             if names is None:
                 names = found[0]
             cells += found[1:] if column_names is None else found
+            counts.append(len(found) - (column_names is None))
         defaults = column_defaults or [""] * len(names)
         for row in cells:
             if len(row) != len(names):
@@ -179,7 +226,8 @@ class CSVDataset(_ReadDataset):
         def read(number):
             return [_cell(text, other) for text, other in zip(cells[number], defaults, strict=True)]
 
-        self._begin(names, len(cells), read, None, shuffle, num_samples, num_shards, shard_id)
+        order = (None, shuffle, num_samples, num_shards, shard_id)
+        self._begin(names, len(cells), read, *order, files=counts)
 
 
 def _cell(text, default):
@@ -219,19 +267,24 @@ class TFRecordDataset(_ReadDataset):
             raise ValueError(
                 f"Input compression_type can only be either '', 'GZIP' or 'ZLIB', but got {compression_type}"
             )
-        examples = []
+        examples, files = [], []
         for name in _files_of(dataset_files):
-            examples += _tfrecord.examples(name, compression_type)
+            found = _tfrecord.examples(name, compression_type)
+            examples += found
+            files.append(len(found))
         fields = None
         if schema is not None:
             schema = schema if isinstance(schema, _types.Schema) else _types.Schema(schema)
             fields = {column["name"]: column for column in schema.columns}
-        columns = _checks.names("columns_list", columns_list) or sorted(
-            fields or _tfrecord.features(examples[0])
+            if num_samples is None and 0 < schema.num_rows < len(examples):
+                num_samples = schema.num_rows
+        columns = _checks.names("columns_list", columns_list) or list(
+            fields or sorted(_tfrecord.features(examples[0]))
         )
 
         def read(number):
             found = _tfrecord.features(examples[number])
             return [_tfrecord.column(found.get(name), name, (fields or {}).get(name)) for name in columns]
 
-        self._begin(columns, len(examples), read, None, shuffle, num_samples, num_shards, shard_id)
+        order = (None, shuffle, num_samples, num_shards, shard_id)
+        self._begin(columns, len(examples), read, *order, files=files, by_file=not shard_equal_rows)

@@ -37,6 +37,19 @@ class _NamedDataset(_ReadDataset):
             raise PipelineError(f"{type(self).__name__}: no data found in the files that were given")
         self._begin(columns, len(rows), lambda number: values(rows[number]), *self._order)
 
+    def _read_files(self, columns, files):
+        """The rows of each file; those of several come in turn, where there are no shards."""
+        if self._order.num_shards is None:
+            from mindspore.dataset._small_sources import _in_turn
+
+            self._read(columns, _in_turn(files), list)
+            return
+        rows = [row for file in files for row in file]
+        if not rows:
+            raise PipelineError(f"{type(self).__name__}: no data found in the files that were given")
+        counts = [len(file) for file in files]
+        self._begin(columns, len(rows), lambda number: list(rows[number]), *self._order, files=counts)
+
 
 def _folder(path):
     _checks.of_type("dataset_dir", path, str)

@@ -340,6 +340,8 @@ def padded(column, shape, value):
 
 def _filled(row, sizes, value):
     is_text = row.dtype.kind in "US"
+    if is_text != isinstance(value, str | bytes):
+        raise PipelineError(f"padded_batch: {value!r} cannot fill up rows of {row.dtype}")
     dtype = numpy.result_type(row.dtype, numpy.asarray(value).dtype) if is_text else row.dtype
     made = numpy.full(sizes, value, dtype)
     part = tuple(slice(0, min(have, want)) for have, want in zip(row.shape, sizes, strict=True))

@@ -327,6 +327,50 @@ class WeightedRandomSampler(BuiltinSampler):
         return numpy.argsort(-keys, kind="stable")[:count].tolist()
 
 
+class BlockSampler(BuiltinSampler):
+    """One shard of the rows of files: as many as the others, one behind the other; or whole files.
+
+    `files`: how many rows each file has. `shuffle`: None, "files" (their order is drawn), "infile" (that of
+    the rows in each), "global" (both, and that of the rows of the shard). `by_file` gives whole files.
+    """
+
+    def __init__(self, files, num_shards, shard_id, shuffle, num_samples, by_file=False):
+        super().__init__(num_samples)
+        if by_file and num_shards > len(files):
+            raise _checks.PipelineError(
+                f"there are {len(files)} files for {num_shards} shards: give fewer shards, or "
+                "shard_equal_rows=True"
+            )
+        self._files, self._shards, self._shard = files, num_shards, shard_id
+        self._shuffle, self._by_file = shuffle, by_file
+
+    def is_shuffled(self):
+        """Whether the order is random."""
+        return self._shuffle is not None
+
+    def is_sharded(self):
+        """True."""
+        return True
+
+    def _chosen(self, rows, random, labels):
+        begins = list(itertools.accumulate(self._files, initial=0))
+        order = list(range(len(self._files)))
+        if self._shuffle in ("files", "global"):  # the same in all shards: it is drawn first
+            order = random.permutation(len(order)).tolist()
+        parts = [list(range(begins[at], begins[at + 1])) for at in order]
+        if self._shuffle == "infile":
+            parts = [random.permutation(part).tolist() for part in parts]
+        if self._by_file:
+            parts = parts[self._shard :: self._shards]
+        numbers = list(itertools.chain(*parts))
+        if not self._by_file:
+            each = -(-rows // self._shards)
+            numbers = [numbers[(self._shard * each + at) % rows] for at in range(each)]
+        if self._shuffle == "global":
+            numbers = random.permutation(numbers).tolist()
+        return numbers[: self.num_samples]
+
+
 def checked(sampler):
     """The sampler; a TypeError where it is none."""
     if sampler is None:

@@ -282,4 +282,4 @@ class CLUEDataset(_NamedDataset):
             [[_clue_value(path, line, key) for key in keys] for line in _json_lines(path)]
             for path in _files_of(dataset_files)
         ]
-        self._read([key.partition("@")[0].partition(":")[0] for key in keys], _in_turn(files), list)
+        self._read_files([key.partition("@")[0].partition(":")[0] for key in keys], files)

@@ -366,10 +366,11 @@ class GeneratorDataset(MappableDataset):
             )
         self._open_sequence(of_row, functools.partial(_begun, source), num_samples, source)
 
-    def _open_rows(self, of_row, sampler, processes):
+    def _open_rows(self, of_row, sampler, processes, labels=None):
         self._sampler, columns = sampler, of_row._columns
-        native = None if sampler.child_sampler is not None else sampler._native(len(of_row))
-        ordered = _Ordered(sampler, len(of_row), lambda order: (of_row[at] for at in order))
+        in_python = labels is not None or sampler.child_sampler is not None
+        native = None if in_python else sampler._native(len(of_row))
+        ordered = _Ordered(sampler, len(of_row), lambda order: (of_row[at] for at in order), labels)
         if native is not None:
             pipeline = _in_library(
                 lambda: muster.dataset.GeneratorDataset(of_row, columns, sampler=native, **processes)

@@ -38,8 +38,8 @@ class _TextDataset(_NamedDataset):
         folder = _folder(dataset_dir)
         _one_of("usage", usage, (None, *self._FILES))
         files = self._FILES.get(usage) or self._FILES["all"]
-        rows = _in_turn([self._rows_of(os.path.join(folder, name)) for name in files])
-        self._read(list(self._columns_of(usage)), rows, list)
+        rows = [list(self._rows_of(os.path.join(folder, name))) for name in files]
+        self._read_files(list(self._columns_of(usage)), rows)
 
     def _columns_of(self, usage):
         return self._COLUMNS

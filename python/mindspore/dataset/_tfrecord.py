@@ -90,8 +90,10 @@ def column(value, name, field):
     if value is None:
         raise PipelineError(f"TFRecordDataset: an example has no feature '{name}'")
     if isinstance(value, list):
-        is_bytes = field is not None and field["type"] == "uint8"
-        made = numpy.frombuffer(b"".join(value), numpy.uint8) if is_bytes else numpy.array(value)
+        if field is not None and field["type"] == "string":
+            made = numpy.array([each.decode(errors="replace") for each in value])
+        else:
+            made = numpy.frombuffer(b"".join(value), numpy.uint8).copy()
     else:
         made = value
     if field is None:

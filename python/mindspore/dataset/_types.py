@@ -44,10 +44,14 @@ class Schema:
         self.dataset_type = ""
         self.num_rows = 0
         if schema_file is not None:
-            with open(schema_file) as file:
-                import json  # here: it takes two milliseconds of every start
+            import json  # here: it takes two milliseconds of every start
 
-                self.from_json(json.load(file))
+            try:
+                with open(schema_file) as file:
+                    described = json.load(file)
+            except OSError as error:
+                raise ValueError(f"Schema: {schema_file} cannot be read: {error.strerror}") from None
+            self.from_json(described)
 
     def add_column(self, name, de_type, shape=None):
         """A column of this name and type; `shape` (None: of one axis), -1 for sizes that differ."""
@@ -67,32 +71,33 @@ class Schema:
     def parse_columns(self, columns):
         """Columns of a list of dicts, or of a dict of dicts by name."""
         if isinstance(columns, dict):
-            columns = [{"name": name, **column} for name, column in columns.items()]
+            columns = [{"name": name, **columns[name]} for name in sorted(columns)]
         if not isinstance(columns, list):
-            raise TypeError("columns must be a list or a dict")
+            raise _checks.RowError(f"Schema: columns are a list or a dict, not {type(columns).__name__}")
         for column in columns:
             if not isinstance(column, dict) or "type" not in column:
                 raise RuntimeError(f"Schema: a column has no type: {column}")
             if "name" not in column:
                 raise RuntimeError(f"Schema: a column has no name: {column}")
-            self.add_column(column["name"], column["type"], column.get("shape"))
+            shape = column.get("shape", [] if column.get("rank", 0) == 0 else None)
+            self.add_column(column["name"], column["type"], shape)
 
     def from_json(self, json_obj):
         """What to_json gives, as a dict."""
-        _checks.of_type("json_obj", json_obj, dict)
+        if not isinstance(json_obj, dict) or "columns" not in json_obj:
+            raise _checks.RowError(f"Schema: from_json takes a dict with 'columns', not {json_obj!r}")
         for name in json_obj:
             if name not in ("datasetType", "numRows", "columns"):
                 raise RuntimeError(f"Unknown field {name}")
         self.dataset_type = json_obj.get("datasetType", "")
         self.num_rows = json_obj.get("numRows", 0)
         if self.num_rows < 0:
-            raise ValueError("numRows must be at least 0")
+            raise _checks.PipelineError("numRows must be at least 0")
         self.parse_columns(json_obj["columns"])
 
     def to_json(self):
         """The schema as JSON."""
-        columns = {each["name"]: {key: each[key] for key in each if key != "name"} for each in self.columns}
-        described = {"columns": columns}
+        described = {"columns": self.columns}
         if self.dataset_type:
             described["datasetType"] = self.dataset_type
         if self.num_rows:

@@ -2,15 +2,16 @@
 
 from mindspore import _names
 
-_FILES = (
-    "FAILED",
-    "FileReader",
-    "FileWriter",
-    "MRMOpenError",
-    "ParamTypeError",
-    "ParamValueError",
-    "SUCCESS",
-)
+_LATER = {
+    **dict.fromkeys(("FAILED", "FileReader", "FileWriter", "SUCCESS"), "_files"),
+    **dict.fromkeys(
+        (
+            *("MRMDefineIndexError", "MRMInvalidSchemaError", "MRMOpenError", "MRMValidateDataError"),
+            *("MindRecordException", "ParamTypeError", "ParamValueError"),
+        ),
+        "_errors",
+    ),
+}
 
-__all__ = list(_FILES)
-__getattr__ = _names.later(__name__, dict.fromkeys(_FILES, "_files"))
+__all__ = list(_LATER)
+__getattr__ = _names.later(__name__, _LATER)

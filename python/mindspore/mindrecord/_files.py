@@ -1,26 +1,22 @@
 """Classes FileWriter and FileReader."""
 
+import math
 import os
 import re
 
 import numpy
 
 from mindspore.mindrecord import _format
+from mindspore.mindrecord._errors import (
+    MRMDefineIndexError,
+    MRMInvalidSchemaError,
+    ParamKindError,
+    ParamTypeError,
+    ParamValueError,
+)
 
 SUCCESS, FAILED = "SUCCESS", "FAILED"
 _TYPES = ("int32", "int64", "float32", "float64", "string", "bytes")
-
-
-class MRMOpenError(RuntimeError):
-    """A file cannot be opened."""
-
-
-class ParamValueError(ValueError):
-    """An argument has a bad value."""
-
-
-class ParamTypeError(TypeError):
-    """An argument is of a bad type."""
 
 
 def paths_of(name):
@@ -36,17 +32,19 @@ class FileWriter:
 
     def __init__(self, file_name, shard_num=1, overwrite=False):
         if not isinstance(file_name, str):
-            raise ParamTypeError(
+            raise ParamKindError(
                 f"Invalid parameter, file_name must be a str, not {type(file_name).__name__}"
             )
         if not isinstance(shard_num, int) or isinstance(shard_num, bool):
-            raise ParamTypeError(
+            raise ParamKindError(
                 f"Invalid parameter, shard_num must be an int, not {type(shard_num).__name__}"
             )
         if not 1 <= shard_num <= 1000:
             raise ParamValueError(f"Invalid parameter, shard_num must be from 1 to 1000, not {shard_num}")
         if re.search(r'[*?"<>|`&\';]', file_name):
-            raise RuntimeError(f"Invalid file, the file name {file_name} has a character that is not allowed")
+            raise ParamValueError(
+                f"Invalid file, the file name {file_name} has a character that is not allowed"
+            )
         digits = len(str(shard_num - 1))
         names = [file_name] if shard_num == 1 else [f"{file_name}{at:0{digits}d}" for at in range(shard_num)]
         self._paths = [os.path.abspath(name) for name in names]
@@ -74,20 +72,24 @@ class FileWriter:
     def add_schema(self, content, desc=None):
         """The fields of rows: {"name": {"type": ..., "shape": [...]}}."""
         if not isinstance(content, dict) or not content:
-            raise ParamTypeError("Schema content is not a dict of fields by name.")
+            raise MRMInvalidSchemaError(f"Schema content is not a dict of fields by name: {content!r}")
         for name, field in content.items():
+            if str(name)[:1].isdigit():
+                raise RuntimeError(f"Invalid schema, field '{name}' begins with a digit")
             if not re.fullmatch(r"[0-9A-Za-z_]+", str(name)):
-                raise RuntimeError(
+                raise MRMInvalidSchemaError(
                     f"Invalid schema, field '{name}' should be composed of '0-9', 'a-z', 'A-Z' and '_'."
                 )
             if not isinstance(field, dict) or field.get("type") not in _TYPES:
-                raise RuntimeError(
+                raise MRMInvalidSchemaError(
                     f"Invalid schema, the type of field '{name}' must be one of {_TYPES}, not {field}"
                 )
             if set(field) - {"type", "shape"}:
-                raise RuntimeError(f"Invalid schema, field '{name}' has more than type and shape: {field}")
+                raise MRMInvalidSchemaError(
+                    f"Invalid schema, field '{name}' has more than type and shape: {field}"
+                )
             if "shape" in field and field["type"] in ("bytes", "string"):
-                raise RuntimeError(f"Invalid schema, field '{name}': {field['type']} has no shape")
+                raise MRMInvalidSchemaError(f"Invalid schema, field '{name}': {field['type']} has no shape")
         self._schema, self._description = dict(sorted(content.items())), desc or ""
 
     def add_index(self, index_fields):
@@ -96,9 +98,11 @@ class FileWriter:
             raise ParamTypeError("Invalid parameter, index_fields must be a list of names")
         for name in index_fields:
             if self._schema is None or name not in self._schema:
-                raise RuntimeError(f"Failed to set field '{name}' as index: it is not in the schema")
+                raise MRMDefineIndexError(f"Failed to set field '{name}' as index: it is not in the schema")
             if name in _format.blob_fields(self._schema):
-                raise RuntimeError(f"Failed to set field '{name}' as index: bytes and arrays have none")
+                raise MRMDefineIndexError(
+                    f"Failed to set field '{name}' as index: bytes and arrays have none"
+                )
         self._indexes = list(index_fields)
 
     def write_raw_data(self, raw_data, parallel_writer=False):
@@ -107,6 +111,8 @@ class FileWriter:
             raise ParamTypeError(f"Invalid parameter, raw_data must be a list, not {type(raw_data).__name__}")
         if self._schema is None:
             raise RuntimeError("Failed to write data, there is no schema: call add_schema first")
+        if not raw_data:
+            raise RuntimeError("Failed to write data: raw_data is empty")
         for row in raw_data:
             if not isinstance(row, dict):
                 raise ParamTypeError("Invalid parameter, raw_data must be a list of dicts")
@@ -121,10 +127,12 @@ class FileWriter:
         return made
 
     def set_header_size(self, header_size):
-        """Accepted: headers are 16 MiB."""
+        """Checked, a power of 2 from 16 KiB to 128 MiB: headers are 16 MiB."""
+        _check_size("header_size", header_size, 14, 27)
 
     def set_page_size(self, page_size):
-        """Accepted: pages are 32 MiB."""
+        """Checked, a power of 2 from 32 KiB to 256 MiB: pages are 32 MiB."""
+        _check_size("page_size", page_size, 15, 28)
 
     def commit(self):
         """Writes the files."""
@@ -135,10 +143,18 @@ class FileWriter:
             blobs = _format.blob_fields(self._schema)
             indexes = [name for name in self._schema if name not in blobs]
         addresses = [os.path.basename(path) for path in self._paths]
-        each = -(-len(self._rows) // len(self._paths))
+        files = len(self._paths)
         for number, path in enumerate(self._paths):
-            rows = self._rows[number * each : (number + 1) * each]
+            begin, end = (at * len(self._rows) // files for at in (number, number + 1))
+            rows = self._rows[begin:end]
             _format.write(path, addresses, number, self._schema, self._description, rows, indexes)
+
+
+def _check_size(name, size, least, most):
+    if not isinstance(size, int):
+        raise ParamKindError(f"Invalid parameter, {name} must be an int, not {type(size).__name__}")
+    if size.bit_count() != 1 or not 1 << least <= size <= 1 << most:
+        raise RuntimeError(f"{name} must be a power of 2 from {1 << least} to {1 << most}, not {size}")
 
 
 def _checked_value(name, field, value):
@@ -157,8 +173,14 @@ def _checked_value(name, field, value):
         array = numpy.asarray(value)
         if array.dtype != kind:
             raise RuntimeError(f"field '{name}' is {kind} in the schema, and {array.dtype} in a row")
+        wanted = [size for size in field["shape"] if size != -1]
+        if len(wanted) < len(field["shape"]) - 1 or array.size % max(math.prod(wanted), 1):
+            raise RuntimeError(f"field '{name}' has the shape {field['shape']}, and {array.shape} in a row")
+        if len(wanted) == len(field["shape"]) and array.size != math.prod(wanted):
+            raise RuntimeError(f"field '{name}' has the shape {field['shape']}, and {array.shape} in a row")
         return array
-    if isinstance(value, str | bytes) or numpy.ndim(value):
+    of_other_kind = isinstance(value, int | numpy.integer) == kind.startswith("float")
+    if isinstance(value, str | bytes) or numpy.ndim(value) or of_other_kind:
         raise RuntimeError(f"field '{name}' is one {kind} in the schema, and {type(value).__name__} in a row")
     return int(value) if kind.startswith("int") else float(value)
 
@@ -171,6 +193,10 @@ class FileReader:
             raise ParamValueError("Invalid parameter, num_consumer must be an int above 0")
         if columns is not None and not isinstance(columns, list):
             raise ParamTypeError("Invalid parameter, columns must be a list")
+        if not isinstance(file_name, str | list):
+            raise ParamKindError(
+                f"Invalid parameter, file_name must be a str or a list, not {type(file_name).__name__}"
+            )
         names = file_name if isinstance(file_name, list) else paths_of(file_name)
         self._files = [_format.File(os.path.abspath(name)) for name in names]
         for name in columns or ():

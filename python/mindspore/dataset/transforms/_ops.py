@@ -159,6 +159,8 @@ class Concatenate(_Operation):
         kinds = {each.dtype for each in values if each.dtype.kind not in "US"}
         if len(kinds) > 1:
             raise PipelineError(f"Concatenate: the inputs have different types: {sorted(map(str, kinds))}")
+        if len({each.dtype.kind in "US" for each in parts}) > 1:
+            raise PipelineError("Concatenate: text and numbers have no array together")
         dtype = values[0].dtype if values[0].dtype.kind not in "US" else None
         return numpy.concatenate([each.astype(dtype) if dtype is not None else each for each in parts])
 
@@ -286,6 +288,10 @@ class Slice(_Operation):
         self._slices = slices
 
     def _made(self, value):
+        if [] in self._slices or not self._slices:
+            raise PipelineError(
+                "Slice: a list of indices is empty: give those that are wanted, or None for all"
+            )
         if Ellipsis in [each for each in self._slices if not isinstance(each, list)]:
             return value
         if len(self._slices) > value.ndim:
