@@ -7,6 +7,7 @@ import os
 
 from mindspore import _cell_texts as _cell_texts
 from mindspore import _cells as _cells
+from mindspore import _errors as _errors
 from mindspore import _members, _names, amp, common, communication, context, dataset, nn, ops, train
 from mindspore import _optimizers as _optimizers
 from mindspore import _primitives as _primitives

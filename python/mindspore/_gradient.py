@@ -144,11 +144,20 @@ def _with_ids(found, grad_position, weights):
     return of_positions(found[0]), of_weights(found[1])
 
 
+def _apart(flows, inputs):
+    """The gradients of results, none of which is an input: one that is would have a gradient itself."""
+    if isinstance(flows, tuple):
+        return tuple(_apart(flow, inputs) for flow in flows)
+    return ops.mul(flows, 1) if any(flows is each for each in inputs) else flows
+
+
 def vjp(fn, *inputs, weights=None, has_aux=False):
     """The result of fn(*inputs), and a function that gives the gradients of the inputs for those of the
     result; with `weights` also of the parameters, with `has_aux` what stands behind the first result."""
 
     def pulled(*flows):
+        flows = _apart(flows, inputs)
+
         def weighed(*args):
             results = fn(*args)
             return _sum_of_products(

@@ -20,7 +20,8 @@ _OF_OPS = """
     matrix_power maximum minimum mm moveaxis movedim msort mul multiply mvlgamma nan_to_num nanmean
     nanmedian nanquantile nansum narrow ne neg negative nextafter not_equal orgqr ormqr outer positive qr
     quantile rad2deg real reciprocal renorm repeat_interleave reverse reverse_sequence roll rot90
-    rsqrt select_scatter sgn sign signbit sin sinc sinh slice_scatter slogdet soft_shrink svd swapdims
+    rsqrt select_scatter sgn sign signbit sin sinc sinh slice_scatter slogdet soft_shrink
+    squeeze svd swapdims
     t tan tensor_split top_k tril triu true_divide trunc type_as unique_consecutive unique_with_pad
     unsorted_segment_max unsorted_segment_min unsorted_segment_prod view_as vsplit xdivy xlogy
 """
@@ -57,8 +58,8 @@ _OWN = {
 }
 # Those that replace a method of the library itself, whose arguments MindSpore has more of.
 _REPLACED = """
-    all any argmax argmin clip cumprod cumsum expand_as flatten gather max mean min prod remainder sum
-    transpose
+    all any argmax argmin clip cumprod cumsum expand_as flatten gather max mean min prod remainder squeeze
+    sum transpose
 """
 # The library's own ones, which some of the others end in.
 LIBRARY = {name: getattr(muster.Tensor, name) for name in ("flatten", "transpose")}

@@ -52,8 +52,10 @@ class Dataset(_facts.Facts):
     def _pipeline_size(self):
         try:
             return self._pipeline.get_dataset_size()
-        except TypeError:  # without end
-            return -1
+        except TypeError as error:
+            if isinstance(error, ValueError):
+                raise
+            return -1  # without end
 
     @property
     def _columns(self):

@@ -4,7 +4,7 @@ import collections
 import math
 
 import muster
-from mindspore import _names
+from mindspore import _gradient, _names
 from mindspore.common.parameter import ParameterTuple
 from mindspore.nn._activations import activated
 from mindspore.nn._older import _VirtualDatasetCell
@@ -269,6 +269,8 @@ class ForwardValueAndGrad(muster.Cell):
     def construct(self, *inputs):
         """(outputs, gradients)."""
         *arguments, sens = inputs if self.sens_param else (*inputs, None)
+        if self.sens_param:
+            sens = _gradient._apart(sens, arguments)
         positions = tuple(range(len(arguments))) if self.get_all else (None if self.get_by_list else 0)
 
         def weighed(*given):

@@ -16,7 +16,6 @@ from muster.ops import (
     shape,
     slice,
     split,
-    squeeze,
     stack,
     swapaxes,
     tile,
@@ -52,6 +51,15 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
             _names.sentence("mindspore.ops.embedding(padding_idx, max_norm or scale_grad_by_freq)")
         )
     return ops.embedding(input, weight)
+
+
+def squeeze(input, axis=None):
+    """The tensor without its axes of one element, or without those of them that `axis` names."""
+    from mindspore.numpy._shared import axes_of
+
+    named = axes_of(None if axis == () else axis, input.ndim, "squeeze")
+    dropped = [at for at in named if input.shape[at] == 1]
+    return ops.squeeze(input, dropped) if dropped else ops.reshape(input, input.shape)
 
 
 def eye(n, m=None, dtype=None):

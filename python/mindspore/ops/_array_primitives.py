@@ -139,14 +139,14 @@ class Split(Primitive):
 
 
 class Squeeze(Primitive):
-    """muster.ops.squeeze; without axes all of size 1 go."""
+    """mindspore.ops.squeeze; without axes all of size 1 go."""
 
     def __init__(self, axis=()):
         super().__init__()
         self.axis = axis
 
     def compute(self, input):
-        return ops.squeeze(input, self.axis)
+        return _array.squeeze(input, self.axis)
 
 
 class Stack(Primitive):

@@ -213,7 +213,7 @@ def tensordump(file_name, tensor, mode="out"):
 
 
 class Assert(Primitive):
-    """Raises ValueError where the condition is false, with the data."""
+    """Raises a RuntimeError where the condition is false, with the data."""
 
     def __init__(self, summarize=3):
         super().__init__()
@@ -224,7 +224,7 @@ class Assert(Primitive):
 
         def check(held, *data):
             if not held.asnumpy().all():
-                raise ValueError("Assert: the condition is false: " + ", ".join(str(each) for each in data))
+                raise RuntimeError("Assert: the condition is false: " + ", ".join(str(each) for each in data))
             return ()
 
         tensors = [ops.stop_gradient(each) for each in (condition, *input_data)]

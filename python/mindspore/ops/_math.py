@@ -81,8 +81,10 @@ def _counted(value, other):
 
 def bias_add(input_x, bias):
     """input_x (N, C, ...) with bias (C,) added to each channel."""
-    if input_x.ndim == 2:
+    if input_x.ndim == 2 and not _is_whole(input_x):
         return ops.bias_add(input_x, bias)
+    if input_x.ndim == 2:
+        return ops.add(input_x, bias)
     return ops.add(input_x, ops.reshape(bias, (-1,) + (1,) * (input_x.ndim - 2)))
 
 

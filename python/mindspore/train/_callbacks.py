@@ -101,6 +101,16 @@ class CheckpointConfig(muster.train.CheckpointConfig):
         for name, value in (("integrated_save", integrated_save), ("async_save", async_save)):
             if not isinstance(value, bool) and not (name == "async_save" and isinstance(value, str)):
                 raise TypeError(f"CheckpointConfig: {name} is True or False, not {value!r}")
+        for name, value in (
+            ("save_checkpoint_steps", save_checkpoint_steps),
+            ("save_checkpoint_seconds", save_checkpoint_seconds),
+            ("keep_checkpoint_max", keep_checkpoint_max),
+            ("keep_checkpoint_per_n_minutes", keep_checkpoint_per_n_minutes),
+        ):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+                raise TypeError(f"CheckpointConfig: {name} is a whole number, not {value!r}")
+            if value is not None and value < 0:
+                raise ValueError(f"CheckpointConfig: {name} is 0 or more, not {value}")
         how_often = (save_checkpoint_steps, save_checkpoint_seconds)
         if not any(how_often) and not any((keep_checkpoint_max, keep_checkpoint_per_n_minutes)):
             raise ValueError(

@@ -18,7 +18,8 @@ PyObject* define(nb::module_& core, const char* name, PyObject* base, const char
 PyObject* exception_of(Code code) {
   switch (code) {
     case Code::invalid_argument:
-      return PyExc_ValueError;
+      return process().exceptions.invalid_argument != nullptr ? process().exceptions.invalid_argument
+                                                              : PyExc_ValueError;
     case Code::not_found:
       return PyExc_FileNotFoundError;
     case Code::not_provided:
@@ -64,6 +65,15 @@ void bind_errors(nb::module_& core) {
       set_exception(exception.error());
     }
   });
+  core.def(
+      "_set_argument_error",
+      [](nb::type_object kind) {
+        if (!PyObject_IsSubclass(kind.ptr(), PyExc_ValueError))
+          throw nb::type_error("an error of arguments is a ValueError");
+        process().exceptions.invalid_argument = kind.release().ptr();
+      },
+      nb::arg("kind"), nb::sig("def _set_argument_error(kind: type) -> None"),
+      "The class of errors that say that an argument does not fit: a kind of ValueError.");
   process().exceptions.peer_lost =
       define(core, "PeerLostError", PyExc_RuntimeError,
              "A process that was part of the job is gone; the message names it.");

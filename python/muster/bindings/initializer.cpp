@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -300,6 +301,9 @@ void bind_initializers(nb::module_& core) {
       [](nb::handle init, nb::handle sizes, nb::handle dtype) {
         Shape shape(PyLong_Check(sizes.ptr()) ? std::vector<std::int64_t>{nb::cast<std::int64_t>(sizes)}
                                               : nb::cast<std::vector<std::int64_t>>(sizes));
+        if (std::any_of(shape.begin(), shape.end(), [](std::int64_t size) { return size < 0; }))
+          throw Exception(Code::invalid_argument,
+                          "initializer: shape " + to_string(shape) + " has a size below 0");
         auto fill = initializer_from(init, shape, "init");
         DType to = dtype.is_none() ? DType::float32 : dtype_from(dtype);
         if (is_value(init) && unfilled(init) == nullptr) to = nb::cast<const graph::Value&>(init).dtype();

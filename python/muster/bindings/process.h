@@ -24,6 +24,7 @@ class PythonParameter;
 
 // Exceptions of our own, made with the module and alive until the process ends.
 struct ExceptionClasses {
+  PyObject* invalid_argument = nullptr;  // null: ValueError
   PyObject* peer_lost = nullptr;
   PyObject* job_aborted = nullptr;
   PyObject* refused = nullptr;
