@@ -34,6 +34,7 @@ class CallbackContext {
   bool dataset_sink_mode = false;
   // Of the last step: the loss and what else the network gives; in an evaluation loss, outputs and labels.
   std::vector<Tensor> net_outputs;
+  std::vector<Tensor> batch;                   // of this step, for callbacks around it; else empty
   std::vector<graph::TensorType> batch_types;  // of the first step's batch
   bool evaluates = false;                      // fit evaluates after some of the epochs
   MetricValues eval_results;                   // of fit's evaluation after this epoch
@@ -75,6 +76,20 @@ class CallbackContext {
   bool stop_requested_ = false;
   bool point_requested_ = false;
   std::vector<PointUse> uses_;
+};
+
+// Shows callbacks the batch of a step while it lives: no batch is kept longer for it.
+class ShownBatch {
+ public:
+  ShownBatch(CallbackContext& context, std::span<const Tensor> batch) : context_(context) {
+    context.batch.assign(batch.begin(), batch.end());
+  }
+  ShownBatch(const ShownBatch&) = delete;
+  ShownBatch& operator=(const ShownBatch&) = delete;
+  ~ShownBatch() { context_.batch.clear(); }
+
+ private:
+  CallbackContext& context_;
 };
 
 // Override what you need. The short names are called in trainings and evaluations, unless their on_train_ or

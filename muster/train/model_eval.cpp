@@ -136,6 +136,7 @@ Result<> Model::evaluate_batches(Batches& batches, CallbackContext& context, con
     MUSTER_TRY(const std::optional<data::Item> batch, batches.next());
     if (!batch) return {};
     ++context.cur_step_num;
+    const ShownBatch shown(context, *batch);
     MUSTER_TRY_VOID(call_each(context.list_callback, &Callback::on_eval_step_begin, context));
     MUSTER_TRY(std::vector<Tensor> outputs, run_step(*eval_network_, *batch));
     if (step_is_aborted()) return {};

@@ -217,6 +217,7 @@ Result<> Model::Training::end() {
 Result<> Model::Training::make_step() {
   const data::Item batch = loop_.take_item();
   ++context_->cur_step_num;
+  const ShownBatch shown(*context_, batch);
   MUSTER_TRY_VOID(begin_step());
   MUSTER_TRY_VOID(step(batch));
   if (step_is_aborted()) return {};

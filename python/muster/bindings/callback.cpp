@@ -23,6 +23,13 @@ nb::object outputs_object(const CallbackContext& context) {
   return tuple_of(outputs, [](const Tensor& output) { return tensor_object(output); });
 }
 
+nb::object batch_list(const CallbackContext& context, CallbackContext::Mode mode) {
+  if (context.mode != mode || context.batch.empty()) return nb::none();
+  nb::list columns;
+  for (const Tensor& column : context.batch) columns.append(tensor_object(column));
+  return columns;
+}
+
 std::string parallel_mode() { return std::string(train::to_string(train::context().parallel_mode)); }
 
 std::uint32_t device_number() { return train::world_size(); }
@@ -94,6 +101,14 @@ void bind_context(nb::module_& core) {
       .def_ro("dataset_sink_mode", &CallbackContext::dataset_sink_mode)
       .def_prop_ro("net_outputs", &outputs_object,
                    "Of the last step: the loss, or a tuple that begins with it.")
+      .def_prop_ro(
+          "train_dataset_element",
+          [](const CallbackContext& self) { return batch_list(self, CallbackContext::Mode::train); },
+          "The batch of this step of a training, for what is called around each step; else None.")
+      .def_prop_ro(
+          "eval_dataset_element",
+          [](const CallbackContext& self) { return batch_list(self, CallbackContext::Mode::eval); },
+          "The batch of this step of an evaluation; else None.")
       .def("_loss",
            [](const CallbackContext& self) {
              const auto loss = loss_of(self);
