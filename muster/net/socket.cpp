@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string_view>
 #include <system_error>
 
 #include "muster/base/base.h"
@@ -31,6 +32,14 @@ void tune_tcp(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, SOL_SOCKET, SO_SNDBUF, socket_buffer_size_bytes);
   set_option(fd, SOL_SOCKET, SO_RCVBUF, socket_buffer_size_bytes);
+}
+
+// Between processes of one host no network has to be spared: what paces by what the other side took before,
+// as BBR does, halves what goes.
+void do_not_pace(int fd, const Address& peer) {
+  constexpr std::string_view unpaced = "reno";  // every system has it
+  if (is_loopback(peer.ip))
+    ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, unpaced.data(), static_cast<socklen_t>(unpaced.size()));
 }
 
 bool not_listening_yet(int error) {
@@ -96,6 +105,7 @@ Result<Socket> Socket::connect(const Address& address, const Wait& wait) {
     ProcessDescriptor fd(open_socket(target.family()));
     if (!fd) return fail_errno("cannot make a socket", errno);
     tune_tcp(fd.get());
+    do_not_pace(fd.get(), address);
     MUSTER_TRY(const int error, connect_once(fd.get(), target, peer, wait));
     if (error == 0) return Socket(std::move(fd), peer);
     if (!not_listening_yet(error)) return fail_errno(fmt::format("cannot connect to {}", peer), error);
@@ -108,6 +118,7 @@ Result<Socket> Socket::begin_connecting(const Address& address) {
   ProcessDescriptor fd(open_socket(target.family()));
   if (!fd) return fail_errno("cannot make a socket", errno);
   tune_tcp(fd.get());
+  do_not_pace(fd.get(), address);
   const bool refused = ::connect(fd.get(), target.get(), target.size_bytes) != 0 && errno != EINPROGRESS;
   if (refused) return fail(connect_error(address, errno));
   return Socket(std::move(fd), to_string(address));
@@ -263,6 +274,7 @@ Arrival TcpListener::accept() {
   if (accepted.fd < 0) return {.lacks_descriptor = accepted.lacks_descriptor};
   tune_tcp(accepted.fd);
   const auto peer = from_socket_address(from);
+  if (peer) do_not_pace(accepted.fd, *peer);
   return {.socket = Socket(ProcessDescriptor(accepted.fd), peer ? to_string(*peer) : "somewhere:0")};
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -250,6 +251,22 @@ TEST(ProcessDescriptor, IsClosedInAForkedChild) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_NE(::fcntl(descriptor.get(), F_GETFD), -1) << "the parent keeps it";
+}
+
+// The system's own choice may pace what is sent by what the other side took before.
+std::string control_of(const Socket& socket) {
+  std::array<char, 64> name{};
+  socklen_t size = name.size();
+  EXPECT_EQ(::getsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &size), 0);
+  return name.data();
+}
+
+TEST(Socket, BetweenProcessesOfThisHostIsNotPaced) {
+  const Pair pair = tcp_pair();
+  EXPECT_EQ(control_of(pair.near), "reno");
+  EXPECT_EQ(control_of(pair.far), "reno");
+  const TcpListener listener = TcpListener::open({"127.0.0.1", 0}).value();
+  EXPECT_EQ(control_of(Socket::begin_connecting(listener.address()).value()), "reno");
 }
 
 }  // namespace socket_test
