@@ -97,14 +97,16 @@ Result<> TimeMonitor::on_train_step_end(CallbackContext&) {
 Result<> TimeMonitor::epoch_end(CallbackContext& context) {
   const bool trains = context.mode == CallbackContext::Mode::train;
   const double spent = milliseconds(clock_.now() - (trains ? train_begin_ : eval_begin_));
-  const std::int64_t steps = std::max<std::int64_t>(1, data_size_ > 0 ? data_size_ : context.batch_num);
+  const auto steps = static_cast<double>(
+      std::max<std::int64_t>(1, options_.data_size > 0 ? options_.data_size : context.batch_num));
   const double idle = trains ? milliseconds(std::exchange(idle_, Duration{})) : 0;
-  const std::string between =
-      idle == 0 || idle < spent / 10
-          ? ""
-          : fmt::format(", of which {:5.3f} ms between steps", idle / static_cast<double>(steps));
+  std::string between;
+  if (trains && options_.data_time)
+    between = fmt::format(" (data time: {:5.3f} ms)", idle / steps);
+  else if (idle > 0 && idle >= spent / 10)
+    between = fmt::format(", of which {:5.3f} ms between steps", idle / steps);
   print_line(fmt::format("{} epoch time: {:5.3f} ms, per step time: {:5.3f} ms{}", trains ? "Train" : "Eval",
-                         spent, spent / static_cast<double>(steps), between));
+                         spent, spent / steps, between));
   return {};
 }
 

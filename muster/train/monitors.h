@@ -24,14 +24,19 @@ class LossMonitor : public Callback {
   std::int64_t last_printed_ = 0;
 };
 
+struct TimeMonitorOptions {
+  std::int64_t data_size = 0;  // the number of steps to divide by; 0: those of the epoch
+  bool data_time = false;      // always says what of a step of a training passed before it
+};
+
 // Prints "Train epoch time: 20896.986 ms, per step time: 83.588 ms" after each epoch, "Eval epoch time: …"
 // after each evaluation. Where a tenth or more of a training passed between steps, in the dataset or in other
-// callbacks, ", of which 60.120 ms between steps" stands behind it.
+// callbacks, ", of which 60.120 ms between steps" stands behind it; with data_time " (data time: 60.120 ms)"
+// does, whatever it is.
 class TimeMonitor : public Callback {
  public:
-  // `data_size` is the number of steps to divide by; 0: those of the epoch.
-  explicit TimeMonitor(std::int64_t data_size = 0, const Clock& clock = real_clock())
-      : data_size_(data_size), clock_(clock) {}
+  explicit TimeMonitor(TimeMonitorOptions options = {}, const Clock& clock = real_clock())
+      : options_(options), clock_(clock) {}
   Result<> epoch_begin(CallbackContext& context) override;
   Result<> epoch_end(CallbackContext& context) override;
   Result<> on_train_step_begin(CallbackContext& context) override;
@@ -42,7 +47,7 @@ class TimeMonitor : public Callback {
   Result<> load_state(const State& state) override;
 
  private:
-  std::int64_t data_size_;
+  TimeMonitorOptions options_;
   const Clock& clock_;
   TimePoint train_begin_{};
   TimePoint eval_begin_{};  // fit evaluates within an epoch

@@ -1,5 +1,6 @@
 """Model, callbacks, metrics and checkpoints by MindSpore's names."""
 
+import re
 import subprocess
 import sys
 
@@ -102,6 +103,47 @@ print("Accuracy is:", model.eval(create_dataset("train"), dataset_sink_mode=Fals
     assert lines[0].startswith("epoch: 1 step: 1, loss is 2.")
     assert lines[5].startswith("Train epoch time: ")
     assert lines[-1].startswith("Accuracy is: {'Accuracy': ") and float(lines[-1][26:-1]) > 0.8
+
+
+def test_a_time_monitor_says_the_time_of_data_where_asked(folder):
+    lines = run(
+        folder,
+        """
+model = Model(net, nn.CrossEntropyLoss(), opt, metrics={"accuracy"})
+monitor = TimeMonitor(data_time=True)
+model.fit(1, create_dataset("train"), create_dataset("train"), callbacks=monitor)
+try:
+    TimeMonitor(data_time=1)
+except TypeError as error:
+    print(error)
+""",
+    )
+    assert re.search(r"^Train epoch time: .* ms, per step time: .* \(data time: \d+\.\d{3} ms\)$", lines[1])
+    assert re.search(r"^Eval epoch time: [^(]*$", lines[0])
+    assert lines[-1] == "TimeMonitor: data_time is True or False, not 1"
+
+
+def test_a_training_that_leaves_no_epoch_is_an_error(folder):
+    lines = run(
+        folder,
+        """
+model = Model(net, nn.CrossEntropyLoss(), opt, metrics={"accuracy"})
+for epoch in (3, 2, 0):
+    try:
+        model.train(epoch, create_dataset("train"), initial_epoch=3 if epoch else 0)
+    except ValueError as error:
+        print(error)
+    try:
+        model.fit(epoch, create_dataset("train"), create_dataset("train"), initial_epoch=3 if epoch else 0)
+    except ValueError as error:
+        print(error)
+""",
+    )
+    assert len(lines) == 6
+    left = "which leaves no epoch: epoch counts those before, too"
+    assert lines[0] == f"Model.train: epoch is 3 and initial_epoch 3, {left}"
+    assert lines[1] == f"Model.fit: epoch is 3 and initial_epoch 3, {left}"
+    assert lines[4] == f"Model.train: epoch is 0 and initial_epoch 0, {left}"
 
 
 def test_checkpoints_are_saved_each_few_steps_for_each_worker(folder):

@@ -52,8 +52,9 @@ class TimeMonitor(muster.train.TimeMonitor):
     """muster.train.TimeMonitor."""
 
     def __init__(self, data_size=None, data_time=False):
-        _names.refuse("mindspore.train.TimeMonitor", data_time=(data_time, False))
-        super().__init__(data_size)
+        if not isinstance(data_time, bool):
+            raise TypeError(f"TimeMonitor: data_time is True or False, not {data_time!r}")
+        super().__init__(data_size, data_time)
 
 
 def _appended(append_info) -> dict | None:

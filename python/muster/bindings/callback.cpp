@@ -269,11 +269,16 @@ void bind_monitors(nb::module_& core) {
       "Prints 'Train epoch time: 20896.986 ms, per step time: 83.588 ms' after each epoch.")
       .def(
           "__init__",
-          [](nb::pointer_and_handle<train::TimeMonitor> self, std::optional<std::int64_t> data_size) {
+          [](nb::pointer_and_handle<train::TimeMonitor> self, std::optional<std::int64_t> data_size,
+             bool data_time) {
             if (data_size && *data_size < 1) throw nb::value_error("TimeMonitor: data_size is at least 1");
-            new (self.p) CallbackTrampoline<train::TimeMonitor>(data_size.value_or(0));
+            new (self.p) CallbackTrampoline<train::TimeMonitor>(
+                train::TimeMonitorOptions{.data_size = data_size.value_or(0), .data_time = data_time});
           },
-          nb::arg("data_size") = nb::none(), "`data_size` is the number of steps to divide by.");
+          nb::arg("data_size") = nb::none(), nb::arg("data_time") = false,
+          "`data_size` is the number of steps to divide by. `data_time`: always says what of a step of a "
+          "training passed before it, in the dataset and in other callbacks, as ' (data time: 0.512 ms)'; "
+          "else so where that is a tenth of the time or more.");
   bind_callback_class<train::ProgressBar>(
       core, "ProgressBar",
       "Shows on standard error how far the training is: a line that is drawn anew on a terminal, else one "

@@ -83,7 +83,7 @@ TEST(LossMonitor, PrintsWhatAnEvaluationFound) {
 TEST(TimeMonitor, PrintsTheTimeOfEpochAndStep) {
   Printed printed;
   ManualClock clock;
-  TimeMonitor monitor(0, clock);
+  TimeMonitor monitor({}, clock);
   auto context = at_step(1, 250, 250, 1.0F);
   ASSERT_TRUE(monitor.on_train_epoch_begin(context));
   clock.advance(std::chrono::microseconds(20896986));
@@ -94,7 +94,7 @@ TEST(TimeMonitor, PrintsTheTimeOfEpochAndStep) {
 TEST(TimeMonitor, SaysWhatASlowSourceCosts) {
   Printed printed;
   ManualClock clock;
-  TimeMonitor monitor(0, clock);
+  TimeMonitor monitor({}, clock);
   for (const int waited : {60, 2}) {
     auto context = at_step(1, 2, 2, 1.0F);
     ASSERT_TRUE(monitor.on_train_epoch_begin(context));
@@ -110,6 +110,21 @@ TEST(TimeMonitor, SaysWhatASlowSourceCosts) {
       printed.lines,
       ElementsAre("Train epoch time: 200.000 ms, per step time: 100.000 ms, of which 60.000 ms between steps",
                   "Train epoch time: 84.000 ms, per step time: 42.000 ms"));
+}
+
+TEST(TimeMonitor, SaysTheTimeOfDataWhateverItIsWhereAsked) {
+  Printed printed;
+  ManualClock clock;
+  TimeMonitor monitor({.data_time = true}, clock);
+  auto context = at_step(1, 1, 1, 1.0F);
+  ASSERT_TRUE(monitor.on_train_epoch_begin(context));
+  clock.advance(std::chrono::milliseconds(2));
+  ASSERT_TRUE(monitor.on_train_step_begin(context));
+  clock.advance(std::chrono::milliseconds(40));
+  ASSERT_TRUE(monitor.on_train_step_end(context));
+  ASSERT_TRUE(monitor.on_train_epoch_end(context));
+  EXPECT_THAT(printed.lines,
+              ElementsAre("Train epoch time: 42.000 ms, per step time: 42.000 ms (data time: 2.000 ms)"));
 }
 
 TEST(ProgressBar, ShowsEpochStepAndLoss) {

@@ -152,7 +152,7 @@ TEST(ModelCheckpoint, GoesOnWithItsPrefixAndItsFiles) {
 TEST(TimeMonitor, CountsTheTimeOfTheProcessBefore) {
   ManualClock first, second;
   first.advance(std::chrono::hours(5));
-  TimeMonitor before(1, first), after(1, second);
+  TimeMonitor before({.data_size = 1}, first), after({.data_size = 1}, second);
   CallbackContext context;
   ASSERT_TRUE(before.on_train_epoch_begin(context));
   first.advance(std::chrono::milliseconds(250));

@@ -61,8 +61,9 @@ class Model(muster.Model):
         initial_epoch=0,
         **settings,
     ):
-        """muster.Model.train."""
+        """muster.Model.train. ValueError where `initial_epoch` leaves none of the epochs."""
         _refuse_slices("train")
+        _check_epochs("train", epoch, initial_epoch)
         super().train(
             epoch, _passes(train_dataset), callbacks, dataset_sink_mode, sink_size, initial_epoch, **settings
         )
@@ -85,6 +86,7 @@ class Model(muster.Model):
 
         `resume` is as in muster.Model."""
         _refuse_slices("fit")
+        _check_epochs("fit", epoch, initial_epoch)
         super().fit(
             epoch,
             _passes(train_dataset),
@@ -171,6 +173,15 @@ def _refuse_slices(method) -> None:
             f"Model.{method}: a dataset_strategy that cuts along more than rows is for loops over the "
             "dataset: write the loop, or let each worker read the whole batch "
             "(dataset_strategy='full_batch')"
+        )
+
+
+def _check_epochs(method, epoch, initial_epoch) -> None:
+    """ValueError where none is left; muster.Model takes that as done."""
+    if initial_epoch >= epoch:
+        raise ValueError(
+            f"Model.{method}: epoch is {epoch} and initial_epoch {initial_epoch}, which leaves no epoch: "
+            "epoch counts those before, too"
         )
 
 
