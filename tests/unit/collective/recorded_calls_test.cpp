@@ -65,9 +65,9 @@ TEST_P(RecordedOn, AreTheCallsOfAllRanksWithTheirSizes) {
 
 TEST_P(RecordedOn, AreMessagesOfBothSidesWithTheSameNumber) {
   Ranks ranks = connected(2);
-  std::array<std::byte, 5> bytes{};
+  std::array<std::array<std::byte, 5>, 2> bytes{};
   run_threads(2, [&](std::uint32_t rank) {
-    const std::span<std::byte> piece(bytes);
+    const std::span<std::byte> piece(bytes[rank]);
     const std::span<const std::byte> sent(piece);
     for (int i = 0; i < 2; ++i)
       EXPECT_TRUE(rank == 0 ? ranks[0]->send(1, {&sent, 1}) : ranks[1]->receive(0, {&piece, 1}));
