@@ -169,6 +169,22 @@ class Job:
             process.end()
 
 
+def outputs_of_workers(script, workers, **variables):
+    """What each worker wrote; all of the job ended well."""
+    with Job(script, workers, **variables) as job:
+        codes = [process.wait(120) for process in job.everybody()]
+        texts = [worker.output() for worker in job.workers]
+        assert codes == [0] * (workers + 1), texts[0]
+        return texts
+
+
+def output_alone(script):
+    """What one process wrote, which ended well."""
+    ended, text, _ = run_alone(script)
+    assert ended == 0, text
+    return text
+
+
 def run_alone(script, **variables):
     """One process with just these MS_ variables: its exit code, its output and the seconds that it took."""
     begin = time.monotonic()

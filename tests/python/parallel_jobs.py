@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from job import Job, clean_environment
+from job import clean_environment, outputs_of_workers
 from places import BUILD, SEARCH_PATH
 
 SETUP = """
@@ -57,11 +57,7 @@ OPTIMIZERS = {
 
 
 def outputs(code, workers, **variables):
-    with Job(SETUP + code, workers, **variables) as job:
-        codes = [process.wait(120) for process in job.everybody()]
-        texts = [worker.output() for worker in job.workers]
-        assert codes == [0] * (workers + 1), texts[0]
-        return texts
+    return outputs_of_workers(SETUP + code, workers, **variables)
 
 
 def losses(text):

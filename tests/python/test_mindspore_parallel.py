@@ -6,7 +6,7 @@ import re
 import signal
 
 import pytest
-from job import Job, run_alone
+from job import Job, output_alone, outputs_of_workers
 
 SETUP = """
 import numpy as np
@@ -43,15 +43,7 @@ def show(network):
 
 
 def outputs(code, workers):
-    if workers == 1:
-        ended, text, _ = run_alone(SETUP + code)
-        assert ended == 0, text
-        return [text]
-    with Job(SETUP + code, workers) as job:
-        codes = [process.wait(120) for process in job.everybody()]
-        texts = [worker.output() for worker in job.workers]
-        assert codes == [0] * (workers + 1), texts[0]
-        return texts
+    return [output_alone(SETUP + code)] if workers == 1 else outputs_of_workers(SETUP + code, workers)
 
 
 def sums(text):

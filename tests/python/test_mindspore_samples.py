@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from job import Job, run_alone
+from job import Job, output_alone, outputs_of_workers
 
 SETUP = """
 import os
@@ -63,17 +63,22 @@ grad_fn.dataset_strategy(config=((1, 1, 2), (1,)))
 
 def of_workers(code, workers, **environment):
     """What each worker wrote; all of the job ended well."""
-    with Job(SETUP + code, workers, **environment) as job:
-        codes = [process.wait(120) for process in job.everybody()]
-        texts = [worker.output() for worker in job.workers]
-        assert codes == [0] * (workers + 1), texts[0]
-        return texts
+    return outputs_of_workers(SETUP + code, workers, **environment)
 
 
 def alone(code):
-    ended, text, _ = run_alone(SETUP + code)
-    assert ended == 0, text
-    return text
+    return output_alone(SETUP + code)
+
+
+def sum_of(text):
+    return float(re.search(r"sum (\S+)", text)[1])
+
+
+def check_sums(code, workers):
+    """Each worker has the sum of one process."""
+    wanted = sum_of(alone(code))
+    for text in of_workers(code, workers):
+        assert sum_of(text) == pytest.approx(wanted, rel=1e-5)
 
 
 def losses(text):
@@ -235,7 +240,7 @@ def test_checkpoints_go_on_under_another_layout_by_strategy_files(tmp_path):
     assert list((tmp_path / "made").iterdir()) == [tmp_path / "made/strategy.ckpt"]
     going_on = TRAINING.replace("CUTS", "((1, 1), (1, 2))") + GOING_ON
     for before, text in zip(saved, of_workers(going_on, 2, FOLDER=str(tmp_path)), strict=True):
-        sums = [float(re.search(r"sum (\S+)", each)[1]) for each in (before, text)]
+        sums = [sum_of(each) for each in (before, text)]
         assert sums[0] == pytest.approx(sums[1], rel=1e-6)
 
 
@@ -309,9 +314,7 @@ print("sum", float(np.abs(net(Tensor(np.ones((4, 8), np.float32))).asnumpy()).su
 
 
 def test_weights_are_cut_along_two_axes_with_the_numbers_of_one_process():
-    wanted = float(re.search(r"sum (\S+)", alone(TENSOR_PARALLEL))[1])
-    for text in of_workers(TENSOR_PARALLEL, 4):
-        assert float(re.search(r"sum (\S+)", text)[1]) == pytest.approx(wanted, rel=1e-5)
+    check_sums(TENSOR_PARALLEL, 4)
 
 
 HINTS = """
@@ -492,9 +495,7 @@ ms.reset_auto_parallel_context()
 
 
 def test_one_hot_is_cut_by_its_result_and_none_leaves_a_tensor_as_it_is():
-    wanted = float(re.search(r"sum (\S+)", alone(STRATEGIES))[1])
-    for text in of_workers(STRATEGIES, 2):
-        assert float(re.search(r"sum (\S+)", text)[1]) == pytest.approx(wanted, rel=1e-5)
+    check_sums(STRATEGIES, 2)
 
 
 EAGER = """

@@ -4,7 +4,7 @@ the whole batch they are divided, with the numbers of one process and less memor
 import re
 
 import pytest
-from job import Job, run_alone
+from job import output_alone, outputs_of_workers
 
 SETUP = """
 import numpy as np
@@ -137,15 +137,7 @@ fit(net, (2, 6, 6))
 
 
 def outputs(code, workers):
-    if workers == 1:
-        ended, text, _ = run_alone(code)
-        assert ended == 0, text
-        return [text]
-    with Job(code, workers) as job:
-        codes = [process.wait(120) for process in job.everybody()]
-        texts = [worker.output() for worker in job.workers]
-        assert codes == [0] * (workers + 1), texts[0]
-        return texts
+    return [output_alone(code)] if workers == 1 else outputs_of_workers(code, workers)
 
 
 def numbers(text):

@@ -4,7 +4,7 @@ step in a job, too, with the numbers of one process, whatever the workers share.
 import re
 
 import pytest
-from job import Job, run_alone
+from job import Job, output_alone, outputs_of_workers
 
 SETUP = """
 import numpy as np
@@ -128,15 +128,7 @@ def script(between, optimizer="AdamWeightDecay", level=0, wrapped="", reducer=RE
 
 
 def outputs(code, workers):
-    if workers == 1:
-        ended, text, _ = run_alone(code)
-        assert ended == 0, text
-        return [text]
-    with Job(code, workers) as job:
-        codes = [process.wait(120) for process in job.everybody()]
-        texts = [worker.output() for worker in job.workers]
-        assert codes == [0] * (workers + 1), texts[0]
-        return texts
+    return [output_alone(code)] if workers == 1 else outputs_of_workers(code, workers)
 
 
 def sums(text):
