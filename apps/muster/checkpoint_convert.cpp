@@ -58,7 +58,7 @@ Result<> convert(const ConvertFlags& flags) {
   MUSTER_TRY(wanted.sources, checkpoint::files_of_checkpoint(flags.source));
   MUSTER_TRY(wanted.destinations, destinations_of(flags, wanted.to));
   MUSTER_TRY(const checkpoint::Converted done, checkpoint::convert(wanted));
-  fmt::print("{}: {} tensors, {} bytes, from {} file{} ", flags.destination, done.tensors, done.bytes,
+  fmt::print("{}: {} tensors, {} bytes, from {} file{} ", flags.destination, done.tensors.size(), done.bytes,
              wanted.sources.size(), wanted.sources.size() == 1 ? "" : "s");
   if (wanted.to)
     fmt::print("to {} over {}; {} are cut\n", wanted.destinations.size(), to_string(*wanted.to), done.cut);

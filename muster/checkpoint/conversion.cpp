@@ -272,9 +272,10 @@ Result<Converted> convert(const Conversion& conversion, Storage& storage) {
     MUSTER_TRY_VOID(
         FileWriter(source, cuts, conversion.to, static_cast<std::uint32_t>(conversion.to ? rank : 0), storage)
             .write(conversion.destinations[rank]));
-  Converted made{.tensors = source.tensors().size()};
+  Converted made;
   for (std::size_t i = 0; i < cuts.size(); ++i) {
     const JoinedTensor& tensor = source.tensors()[i];
+    made.tensors.push_back(tensor.name);
     made.cut += cuts[i].empty() ? 0 : 1;
     made.bytes += static_cast<std::uint64_t>(tensor.shape.elements()) * size_bytes(tensor.dtype);
   }

@@ -24,9 +24,9 @@ struct Conversion {
   std::optional<MeshLayout> to = {};           // nothing: each destination gets the whole
 };
 struct Converted {
-  std::size_t tensors = 0;
-  std::size_t cut = 0;      // of these, those that are cut in the destinations
-  std::uint64_t bytes = 0;  // of the elements of the whole
+  std::vector<std::string> tensors = {};  // their names
+  std::size_t cut = 0;                    // of these, those that are cut in the destinations
+  std::uint64_t bytes = 0;                // of the elements of the whole
 };
 // The same bits, in pieces as `to` says; a name that ends in .safetensors gets that format with a manifest of
 // the layout, every other one that of .ckpt. Some 20 MB of memory, however large the tensors are. State of an

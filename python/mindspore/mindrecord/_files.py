@@ -173,16 +173,21 @@ def _checked_value(name, field, value):
         array = numpy.asarray(value)
         if array.dtype != kind:
             raise RuntimeError(f"field '{name}' is {kind} in the schema, and {array.dtype} in a row")
-        wanted = [size for size in field["shape"] if size != -1]
-        if len(wanted) < len(field["shape"]) - 1 or array.size % max(math.prod(wanted), 1):
-            raise RuntimeError(f"field '{name}' has the shape {field['shape']}, and {array.shape} in a row")
-        if len(wanted) == len(field["shape"]) and array.size != math.prod(wanted):
+        if not _fits(array.size, field["shape"]):
             raise RuntimeError(f"field '{name}' has the shape {field['shape']}, and {array.shape} in a row")
         return array
     of_other_kind = isinstance(value, int | numpy.integer) == kind.startswith("float")
     if isinstance(value, str | bytes) or numpy.ndim(value) or of_other_kind:
         raise RuntimeError(f"field '{name}' is one {kind} in the schema, and {type(value).__name__} in a row")
     return int(value) if kind.startswith("int") else float(value)
+
+
+def _fits(count, shape):
+    """Whether so many elements have the shape, one of whose sizes may be open (-1)."""
+    known = math.prod(size for size in shape if size != -1)
+    if -1 not in shape:
+        return count == known
+    return shape.count(-1) == 1 and count % max(known, 1) == 0
 
 
 class FileReader:

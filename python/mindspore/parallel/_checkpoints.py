@@ -57,10 +57,12 @@ def _joined(call, files):
         raise ValueError(f"{call}: {error}") from None
 
 
-def _write_joined(call, files, destinations) -> None:
-    """The same as files, with no more than a few of their megabytes in memory."""
+def _write_joined(call, files, destinations) -> list[str]:
+    """The same as files, with no more than a few of their megabytes in memory. Gives the names."""
     try:
-        muster._core._join_checkpoints([str(file) for file in files], [str(file) for file in destinations])
+        return muster._core._join_checkpoints(
+            [str(file) for file in files], [str(file) for file in destinations]
+        )
     except ValueError as error:
         raise ValueError(f"{call}: {error}") from None
 
@@ -98,15 +100,6 @@ def save_strategy(path) -> None:
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     part.write_text(text + "\n")
     part.replace(target)
-
-
-def save_strategy_of(settings) -> None:
-    """Writes the strategy file that these settings of set_auto_parallel_context ask for, if they do, once the
-    number of workers is known."""
-    config = settings.get("strategy_ckpt_config", {})
-    path = config.get("save_file") or settings.get("strategy_ckpt_save_file")
-    if path and muster._core._context()["world_size"] > 1:
-        save_strategy(path)
 
 
 def rank_list_for_transform(rank_id, src_strategy_file=None, dst_strategy_file=None):
@@ -220,9 +213,9 @@ def unified_safetensors(
     _workers_of(call, src_strategy_file)
     files = _of_ranks(call, source, f"{file_suffix or ''}.safetensors")
     target = pathlib.Path(dst_dir)
-    _write_joined(call, files, [target / "part0.safetensors"])
-    names = dict.fromkeys(_joined(call, [target / "part0.safetensors"]), "part0.safetensors")
-    (target / "param_name_map.json").write_text(json.dumps(names, indent=4) + "\n")
+    names = _write_joined(call, files, [target / "part0.safetensors"])
+    file_of = dict.fromkeys(names, "part0.safetensors")
+    (target / "param_name_map.json").write_text(json.dumps(file_of, indent=4) + "\n")
 
 
 def load_distributed_checkpoint(

@@ -4,7 +4,7 @@ import sys
 
 import muster
 from mindspore import _device, _names
-from mindspore.parallel import _checkpoints, _mesh, _pipeline
+from mindspore.parallel import _mesh, _pipeline
 from mindspore.parallel._layout import Layout
 
 _BOOLS = (
@@ -148,7 +148,7 @@ def _check_keys(name, value) -> None:
 def apply(given) -> None:
     """Makes what was set so far count."""
     muster._core._replicate_outputs(given.get("pipeline_result_broadcast", False))
-    _checkpoints.save_strategy_of(given)
+    save_strategy_of(given)
     config = given.get("pipeline_config", {})
     _pipeline.choose(
         given.get("pipeline_stages", 1),
@@ -166,6 +166,16 @@ def apply(given) -> None:
     if not given.get("enable_parallel_optimizer", False):
         zero = muster.parallel.Zero(0)
     share_state(zero)
+
+
+def save_strategy_of(given) -> None:
+    """Writes the strategy file that these settings ask for, once the number of workers is known."""
+    config = given.get("strategy_ckpt_config", {})
+    path = config.get("save_file") or given.get("strategy_ckpt_save_file")
+    if path and muster._core._context()["world_size"] > 1:
+        from mindspore.parallel import _checkpoints  # here: what it imports takes milliseconds of every start
+
+        _checkpoints.save_strategy(path)
 
 
 def share_state(zero) -> None:

@@ -230,7 +230,7 @@ def check_parameters(strategy, plan, parameters) -> None:
 
 def _planned(plan):
     """A parameter_plan by the names of parameters: 'self.fc.weight', as a cell says it of its own, is one."""
-    return {str(name).replace("self.", ""): given for name, given in plan.items()}
+    return {str(name).removeprefix("self."): given for name, given in plan.items()}
 
 
 def shard(fn, in_strategy, out_strategy=None, parameter_plan=None):

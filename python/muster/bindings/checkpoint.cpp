@@ -118,13 +118,14 @@ nb::typed<nb::dict, nb::str, PythonParameter> load_checkpoint(const std::string&
   return parameters_of(std::move(entries));
 }
 
-void join_checkpoints(const std::vector<std::string>& sources, const std::vector<std::string>& destinations) {
+std::vector<std::string> join_checkpoints(const std::vector<std::string>& sources,
+                                          const std::vector<std::string>& destinations) {
   Result<checkpoint::Converted> done;
   {
     const nb::gil_scoped_release unlocked;
     done = checkpoint::convert({.sources = sources, .destinations = destinations});
   }
-  static_cast<void>(unwrap(std::move(done)));
+  return unwrap(std::move(done)).tensors;
 }
 
 // The mesh file of how the workers of this job hold the parameters of cells.
@@ -232,7 +233,8 @@ void bind_checkpoint(nb::module_& core) {
            "(rank_0.safetensors ..., as `muster checkpoint convert` writes them), whose pieces are joined. "
            "FileNotFoundError or CorruptDataError name the file; ValueError says which pieces do not fit.");
   core.def("_load_joined", &load_joined, nb::arg("files"));
-  core.def("_join_checkpoints", &join_checkpoints, nb::arg("sources"), nb::arg("destinations"));
+  core.def("_join_checkpoints", &join_checkpoints, nb::arg("sources"), nb::arg("destinations"),
+           "The names of the tensors that were written.");
   core.def("_held_layout", &held_layout_text, nb::arg("cells"));
   core.def("load_param_into_net", &load_param_into_net, nb::arg("net"), nb::arg("parameter_dict"),
            nb::arg("strict") = true,
