@@ -65,6 +65,14 @@ function(muster_module name)
   set(MUSTER_MODULES ${MUSTER_MODULES} ${name} CACHE INTERNAL "")
 endfunction()
 
+# muster_file_options(FILES a.cpp b.cpp OPTIONS -fx -fy): compiles single files of a module with options of their own, and so
+# without its precompiled header, which g++ refuses there. (A build with ccache has none, and would not show it.)
+function(muster_file_options)
+  cmake_parse_arguments(ARG "" "" "FILES;OPTIONS" ${ARGN})
+  set_source_files_properties(${ARG_FILES} PROPERTIES
+    COMPILE_OPTIONS "${ARG_OPTIONS}" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # muster_tests(NAME MODULES a b [LIBS c]): one GoogleTest program from every .cpp in the current folder.
 function(muster_tests name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "MODULES;LIBS" ${ARGN})

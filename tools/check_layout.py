@@ -207,6 +207,14 @@ def install_problems(root: Path, build: Path) -> Iterator[str]:
             yield f"{name}:1: is installed, though {PUBLIC} does not reach it"
 
 
+def build_problems(root: Path) -> Iterator[str]:
+    """Options of single files that a build with precompiled headers does not take."""
+    for file in walk(root, {".txt"}):
+        if file.name == "CMakeLists.txt" and "COMPILE_OPTIONS" in file.read_text():
+            path = file.relative_to(root).as_posix()
+            yield f"{path}:1: sets COMPILE_OPTIONS of files: muster_file_options does, without precompiled headers"
+
+
 def text_problems(root: Path) -> Iterator[str]:
     for file in walk(root, TEXT):
         path = file.relative_to(root).as_posix()
@@ -246,6 +254,7 @@ def problems(root: Path, build: Path) -> list[str]:
         *state_problems(root),
         *text_problems(root),
         *install_problems(root, build),
+        *build_problems(root),
         *stray_problems(root, build),
     ]
 

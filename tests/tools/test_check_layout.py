@@ -124,6 +124,12 @@ def test_a_source_that_no_target_builds_is_found(tmp_path):
     assert problem == "examples/lost.cpp:1: no target builds this file"
 
 
+def test_options_of_a_single_file_leave_the_precompiled_header(tmp_path):
+    text = "set_source_files_properties(a.cpp PROPERTIES COMPILE_OPTIONS -fno-math-errno)\n"
+    [problem] = tree(tmp_path, {"muster/net/CMakeLists.txt": text})
+    assert problem.startswith("muster/net/CMakeLists.txt:1:") and "muster_file_options" in problem
+
+
 def test_a_python_test_that_pytest_does_not_collect_is_found(tmp_path):
     [problem] = tree(tmp_path, {"tests/python/net_test.py": ""})
     assert "collects" in problem and "test_*.py" in problem
