@@ -177,33 +177,45 @@ std::unique_ptr<Group> connect(std::uint32_t rank, const Ends& endpoints, Listen
   return std::make_unique<Group>(unwrap(std::move(made)));
 }
 
-void bind_work(nb::module_& core) {
-  nb::class_<Work>(core, "_Work", "A call that is under way.")
-      .def("is_done", &Work::is_done)
+void call_when_done(Work& work, nb::object then) {
+  // Dropped on any thread, with the lock.
+  auto kept = std::shared_ptr<nb::object>(new nb::object(std::move(then)), [](nb::object* held) {
+    const InterpreterLock locked;
+    delete held;
+  });
+  const nb::gil_scoped_release unlocked;
+  work.on_done([kept = std::move(kept)](const Result<>& end) {
+    const InterpreterLock locked;
+    try {
+      (*kept)(exception_of(end));
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable(*kept);
+    }
+  });
+}
+
+// `work`: of what the class is of.
+template <class Waited>
+void bind_waits(nb::class_<Waited>& waited, Work& (*work)(Waited&)) {
+  waited.def("is_done", [work](Waited& self) { return work(self).is_done(); })
       .def(
-          "wait", [](const Work& work, Seconds timeout) { return wait(work, timeout); },
+          "wait", [work](Waited& self, Seconds timeout) { return wait(work(self), timeout); },
           nb::arg("timeout") = nb::none(),
           "Waits for the end, at most `timeout` seconds: whether it came. Raises what failed.")
       .def(
-          "on_done",
-          [](Work& work, nb::object then) {
-            // Dropped on any thread, with the lock.
-            auto kept = std::shared_ptr<nb::object>(new nb::object(std::move(then)), [](nb::object* held) {
-              const InterpreterLock locked;
-              delete held;
-            });
-            const nb::gil_scoped_release unlocked;
-            work.on_done([kept = std::move(kept)](const Result<>& end) {
-              const InterpreterLock locked;
-              try {
-                (*kept)(exception_of(end));
-              } catch (nb::python_error& error) {
-                error.discard_as_unraisable(*kept);
-              }
-            });
-          },
+          "on_done", [work](Waited& self, nb::object then) { call_when_done(work(self), std::move(then)); },
           nb::arg("then"),
           "Calls `then` with None or the exception: at once if done, else on another thread.");
+}
+
+void bind_work(nb::module_& core) {
+  nb::class_<Work> work(core, "_Work", "A call that is under way.");
+  bind_waits<Work>(work, [](Work& self) -> Work& { return self; });
+  nb::class_<AsyncGroup::FromAny> from_any(core, "_WorkFromAny", "A receive from any rank.");
+  bind_waits<AsyncGroup::FromAny>(from_any, [](AsyncGroup::FromAny& self) -> Work& { return *self.work; });
+  from_any.def(
+      "source", [](const AsyncGroup::FromAny& self) { return *self.from; },
+      "Which rank the message came from, once it is there.");
 }
 
 void bind_group(nb::module_& core) {
@@ -334,6 +346,13 @@ void bind_group(nb::module_& core) {
             return group.message(group.open().receive(from, {at(data), size}, tag), async, seconds);
           },
           nb::arg("data"), nb::arg("size_bytes"), nb::arg("from_"), nb::arg("tag") = 0, asynchronous, timeout)
+      .def(
+          "receive_from_any",
+          [](Group& group, Address data, std::size_t size, std::int64_t tag) {
+            return group.open().receive_from_any({at(data), size}, tag);
+          },
+          nb::arg("data"), nb::arg("size_bytes"), nb::arg("tag") = 0,
+          "The first message with that tag from some rank for which no receive() from it waits.")
       .def(
           "state",
           [](const Group& group) {

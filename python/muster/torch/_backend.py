@@ -14,12 +14,12 @@ from torch._C import _distributed_c10d as c10d
 from torch._C._distributed_c10d import Backend
 
 from muster._collective import Group, compiled_calls
-from muster.torch._any_source import ANY, Mailbox
 from muster.torch._compiled import part
 from muster.torch._errors import RAISED, failure
+from muster.torch._sparse import add_sparse
 from muster.torch._tensors import DTYPES, Outputs, check_dense, dtype, readable, reduction, size_bytes
 from muster.torch._watch import watch
-from muster.torch._work import CollectiveWork
+from muster.torch._work import ANY, CollectiveWork
 
 _UNSET = timedelta(milliseconds=-1)  # c10d's kUnsetTimeout: that of the group
 
@@ -90,7 +90,6 @@ class Calls:
         self._store, self._timeout = store, timeout
         self._sequence = 0
         self._barriers = 0
-        self._mailboxes: dict[int, Mailbox] = {}
         self._coalesced: list[CollectiveWork] | None = None
         self._all_reduce = native.all_reduce
 
@@ -220,6 +219,8 @@ class Calls:
         return self._work([call], tensors, tensors) if asynchronous else None
 
     def _allreduce_copied(self, tensor, opts):
+        if tensor.layout is torch.sparse_coo:
+            return add_sparse(self, tensor, opts)
         out = Outputs([tensor], filled=True)
         [address] = out.addresses()
 
@@ -230,7 +231,6 @@ class Calls:
         return self._run(start, opts, [tensor], [out], out.finish())
 
     def allreduce_sparse(self, tensors, opts):
-        check_dense(tensors[0])
         return self.allreduce(tensors, opts)
 
     def allreduce_coalesced(self, tensors, opts):
@@ -482,22 +482,19 @@ class Calls:
         return self._message(call, tensors, source, to)
 
     def recv(self, tensors, from_: int, tag: int):
-        if from_ != ANY:
-            _check_rank(from_, self._size, "recv")
+        _check_rank(from_, self._size, "recv")
         tensor = _only(tensors, "recv")
         out = Outputs([tensor])
         [address] = out.addresses()
-        mailbox = self._mailboxes.get(tag)
-        if mailbox is None and from_ == ANY:
-            mailbox = self._mailboxes[tag] = Mailbox(self.native, tag)
-        if mailbox is None:
-            call = self.native.receive(address, size_bytes(tensor), from_, tag, asynchronous=True)
-        else:
-            call = mailbox.receive(address, size_bytes(tensor), from_)
+        call = self.native.receive(address, size_bytes(tensor), from_, tag, asynchronous=True)
         return self._message(call, tensors, out, from_, out.finish())
 
     def recv_anysource(self, tensors, tag: int):
-        return self.recv(tensors, ANY, tag)
+        tensor = _only(tensors, "recv")
+        out = Outputs([tensor])
+        [address] = out.addresses()
+        call = self.native.receive_from_any(address, size_bytes(tensor), tag)
+        return self._message(call, tensors, out, ANY, out.finish())
 
     def _message(self, call, tensors, kept, peer: int, finish=None):
         work = self._work([call], tensors, [kept], finish)

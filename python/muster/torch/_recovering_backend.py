@@ -46,6 +46,9 @@ class _Void:
     def on_done(self, then) -> None:
         then(None)
 
+    def source(self) -> int:
+        return 0
+
 
 _VOID = _Void()
 
@@ -74,6 +77,9 @@ class _Cuttable:
             then(error)
 
         self._call.on_done(end)
+
+    def source(self) -> int:
+        return self._call.source()
 
 
 def _is_made_for_ddp() -> bool:
@@ -186,7 +192,6 @@ class RecoveringBackend(MusterBackend):
         super().__init__(self.calls, _NoLiveness(), state, store, timeout)
 
     def attach(self, native, liveness) -> None:
-        self._mailboxes.clear()
         self._coalesced = None
         self.calls.attach(native, liveness)
 

@@ -55,8 +55,8 @@ def check_dense(tensor: torch.Tensor) -> None:
     """Raises RuntimeError for tensors of other layouts and devices."""
     if tensor.layout is not torch.strided:
         raise RuntimeError(
-            f"muster: a tensor of layout {tensor.layout} cannot be sent: make it dense with to_dense(), or "
-            "for gradients of nn.Embedding use sparse=False"
+            f"muster: a tensor of layout {tensor.layout} cannot be sent: make it dense with to_dense(); "
+            "only all_reduce takes torch.sparse_coo"
         )
     if tensor.device.type != "cpu":
         raise RuntimeError(

@@ -10,6 +10,7 @@ from torch.distributed import Work
 
 from muster.torch._errors import failure
 
+ANY = -1  # the peer of a receive from any rank
 _NO_TIMEOUT = timedelta(0)  # c10d's kNoTimeout: as long as the call itself may take
 
 
@@ -56,7 +57,7 @@ class CollectiveWork(Work):
     """One call of a group, or several that end together.
 
     limit: how long wait() waits where nobody says it, in seconds; None leaves it to the calls, which have
-    deadlines of their own. Messages have none. peer: of a message, the other rank.
+    deadlines of their own. Messages have none. peer: of a message, the other rank, or ANY.
 
     calls: the native works. outputs: what result() gives. kept: tensors that must live until the end.
     finish: what is left to do with the data when all have arrived (a tensor that was not contiguous is
@@ -124,7 +125,7 @@ class CollectiveWork(Work):
         self.wait()
         if self.peer is None:
             raise RuntimeError("muster: only a Work of send or recv has a source rank")
-        return getattr(self._calls[0], "source", self.peer)
+        return self._calls[0].source() if self.peer == ANY else self.peer
 
     _source_rank = source_rank
 

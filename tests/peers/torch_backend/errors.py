@@ -18,9 +18,14 @@ def begin(timeout=LONG, backend: str = "muster") -> None:
     dist.init_process_group(backend, timeout=timeout)
 
 
-def sparse():
+def sparse_max():
     begin()
-    dist.all_reduce(torch.eye(2).to_sparse())
+    dist.all_reduce(torch.eye(2).to_sparse(), dist.ReduceOp.MAX)
+
+
+def sparse_shapes():
+    begin()
+    dist.all_reduce(torch.eye(2 + RANK).to_sparse())
 
 
 def float8():

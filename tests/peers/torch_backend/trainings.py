@@ -16,6 +16,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 
 STEPS = 8
+SPARSE_DTYPES = (torch.float32, torch.float64, torch.int64)
 
 
 def network(width: int = 32) -> nn.Sequential:
@@ -232,6 +233,57 @@ def case_any_source(rank):
         work.wait()
     dist.recv(got[2], 1)
     return [[tensor.tolist() for tensor in got], [work.source_rank() for work in works]]
+
+
+def case_any_source_of_several(rank):
+    """Receives from any of three ranks or more; later messages with the same tag have other sizes."""
+    ranks = dist.get_world_size()
+    if rank > 0:
+        dist.send(torch.full((1,), float(rank)), 0)
+    else:
+        first = [(dist.recv(tensor := torch.zeros(1)), tensor.item()) for _ in range(ranks - 1)]
+    dist.barrier()
+    if rank == ranks - 1:
+        dist.send(torch.arange(3.0), 0)
+        dist.send(torch.arange(2.0), 0)
+    if rank > 0:
+        return None
+    named, other = torch.zeros(3), torch.zeros(2)
+    dist.recv(named, ranks - 1)
+    source = dist.recv(other)
+    return [sorted(first), named.tolist(), source, other.tolist()]
+
+
+def case_sparse(rank):
+    """Some entries at equal places, none at all, several values an entry, and the gradient of a table."""
+    at = torch.tensor([[rank, rank + 1, 0, 0], [0, rank, 1, 1]])
+    sums = [torch.sparse_coo_tensor(at, torch.arange(1, 5, dtype=dtype), (6, 6)) for dtype in SPARSE_DTYPES]
+    empty = torch.sparse_coo_tensor(torch.zeros(1, 0, dtype=torch.int64), torch.zeros(0, 2), (4, 2))
+    sums.append(empty if rank else torch.sparse_coo_tensor([[3]], [[1.0, 2.0]], (4, 2)))
+    for tensor in sums[1:]:
+        dist.all_reduce(tensor)
+    dist.all_reduce(sums[0], async_op=True).wait()
+    torch.manual_seed(0)
+    table = nn.EmbeddingBag(10, 4, sparse=True, mode="sum")
+    net = nn.parallel.DistributedDataParallel(nn.Sequential(table, nn.Linear(4, 2)))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(3):
+        draw = torch.Generator().manual_seed(2 * step + rank)
+        optimizer.zero_grad()
+        net(torch.randint(0, 10, (4, 3), generator=draw)).square().mean().backward()
+        optimizer.step()
+    found = [tensor.to_dense().tolist() for tensor in sums]
+    return found + [round(parameter.sum().item(), 5) for parameter in net.parameters()]
+
+
+def muster_sparse_mean(rank):
+    """What Gloo refuses: means of sparse tensors, and sums of 16 bits, which are added in 32."""
+    mean = torch.sparse_coo_tensor([[rank, 3]], [3.0, 4.0], (4,))
+    dist.all_reduce(mean, dist.ReduceOp.AVG)
+    summand = torch.tensor([256.0 if rank == 0 else 1.0], dtype=torch.bfloat16)
+    small = torch.sparse_coo_tensor([[0]], summand, (1,))
+    dist.all_reduce(small)
+    return [mean.to_dense().tolist(), small.to_dense().tolist()]
 
 
 def muster_uneven(rank):
