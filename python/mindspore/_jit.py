@@ -1,6 +1,7 @@
 """jit and what stands around it: code is traced, so most of its options change nothing."""
 
 import functools
+import types
 import weakref
 
 import muster
@@ -92,7 +93,8 @@ def _with_plain_results(function):
 
 
 # What a graph of MindSpore makes a tuple of, or a list.
-_ITERABLES = (enumerate, filter, map, range, zip)
+_ITERABLES = (enumerate, filter, map, range, zip, types.GeneratorType, type({}.keys()), type({}.values()))
+_ITERABLES += (type({}.items()),)
 
 
 def _plain(result):
@@ -111,8 +113,8 @@ def _plain(result):
 
 
 def _gives_list(iterable) -> bool:
-    """Those of filter are lists, and those of map over lists."""
-    if isinstance(iterable, filter):
+    """Those of filter, generators and items of dicts are lists, and those of map over lists."""
+    if isinstance(iterable, filter | types.GeneratorType | type({}.items())):
         return True
     if not isinstance(iterable, map):
         return False

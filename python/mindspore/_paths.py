@@ -247,7 +247,6 @@ ALSO = {
 # Modules that have names alone that are refused at their use (_refused.py).
 REFUSED_MODULES = frozenset(
     (
-        "mindspore.dataset.debug",
         "mindspore.dataset.utils",
         "mindspore.nn.probability.bnn_layers",
         "mindspore.numpy.fft",

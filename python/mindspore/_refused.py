@@ -35,7 +35,6 @@ _MINDRECORD = (
 )
 _SECRET = ("MindRecord files are not encrypted", "encrypt the file system or the folder instead")
 _PAGES = ("MindRecord files are read in their order", "use mindrecord.FileReader or dataset.MindDataset")
-_DEBUG = ("pipelines have no hooks", "print in a function given to map()")
 _OBFUSCATE = ("networks are not obfuscated", "protect the file of weights by rights or encryption")
 _STRATEGY = (
     "there are no strategy files",
@@ -191,7 +190,6 @@ _TABLE = (
         _PIPELINE,
         {"mindspore.dataset": "compare deserialize serialize show sync_wait_for_dataset"},
     ),
-    (_DEBUG, {"mindspore.dataset.debug": "DebugHook PrintDataHook PrintMetaDataHook"}),
     (
         ("pictures are not shown", "use matplotlib, or dataset.vision.utils to draw"),
         {"mindspore.dataset.utils": "imshow_det_bbox"},

@@ -107,8 +107,11 @@ class Dataset(_facts.Facts):
         operations = _operations.flat_operations(operations)
         if callbacks is not None:
             return self._called_back(callbacks).map(operations, inputs, outputs, column_order)
+        operations, is_debugged = _operations.with_hooks(operations)
         mapped = self._derived(
-            lambda pipeline: pipeline.map(
+            None
+            if is_debugged
+            else lambda pipeline: pipeline.map(
                 _operations.for_pipeline(operations),
                 inputs,
                 outputs,
@@ -380,14 +383,15 @@ class Dataset(_facts.Facts):
     # ---- Conditions, kept for scripts: a callback is called by sync_update --------------------------------
 
     def sync_wait(self, condition_name, num_batch=1, callback=None):
-        """Names a condition; sync_update calls its callback. Passes do not wait for it."""
+        """Names a condition; sync_update calls its callback. Rows behind it are made when they are asked for:
+        each with what the callbacks of the rows before it left."""
         _checks.of_type("condition_name", condition_name, str)
         _checks.whole("num_batch", num_batch, 1)
         if callback is not None and not callable(callback):
             raise TypeError("callback should be a function.")
         if condition_name in self._conditions:
             raise RuntimeError("Condition name is already in use.")
-        made = self._derived(lambda pipeline: pipeline, lambda rows, child: child)
+        made = self._derived(None, lambda rows, child: child)
         made._conditions[condition_name] = callback
         return made
 

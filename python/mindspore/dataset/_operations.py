@@ -1,7 +1,9 @@
 """Operations of Dataset.map: as the library takes them, and as a pass in Python does."""
 
 import functools
+import sys
 
+from mindspore.dataset import config
 from muster import _core
 
 
@@ -72,6 +74,21 @@ def flat_operations(operations):
     if not flat:
         raise ValueError("map: there is no operation (operations should not be empty)")
     return flat
+
+
+def with_hooks(operations):
+    """The operations with the hooks of debug mode, and whether it is on."""
+    debug = sys.modules.get("mindspore.dataset.debug")  # without it nobody has made a hook
+    if debug is None:
+        return operations, False
+    if config.get_debug_mode():
+        return debug._with_hooks(operations), True
+    for operation in operations:
+        if isinstance(operation, debug.DebugHook):
+            raise ValueError(
+                f"map: {type(operation).__name__} is a DebugHook: those need config.set_debug_mode(True)"
+            )
+    return operations, False
 
 
 def in_rows(operations):

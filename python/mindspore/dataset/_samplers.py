@@ -380,6 +380,13 @@ def checked(sampler):
     return sampler
 
 
+def _is_iterable(sampler):
+    """Whether it gives row numbers: by __iter__, or one by one by __getitem__."""
+    if isinstance(sampler, str | bytes | dict):
+        return False
+    return hasattr(sampler, "__iter__") or hasattr(sampler, "__getitem__")
+
+
 def of(sampler, num_samples=None):
     """What a script gives as `sampler` as a Sampler."""
     if isinstance(sampler, BuiltinSampler):
@@ -394,7 +401,7 @@ def of(sampler, num_samples=None):
         return SubsetSampler([sampler], num_samples)
     if isinstance(sampler, muster.dataset.Sampler):
         raise TypeError("a sampler of muster.dataset belongs to its datasets: use one of mindspore.dataset")
-    if hasattr(sampler, "__iter__") and not isinstance(sampler, str | bytes | dict):
+    if _is_iterable(sampler):
         return IterSampler(sampler, num_samples)
     raise TypeError(f"Unsupported sampler object of type ({type(sampler)})")
 

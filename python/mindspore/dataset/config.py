@@ -14,6 +14,7 @@ from mindspore.dataset import _checks
 
 __all__ = [
     "ErrorSamplesMode",
+    "get_debug_mode",
     "get_error_samples_mode",
     "get_iterator_mode",
     "get_multiprocessing_timeout_interval",
@@ -21,6 +22,7 @@ __all__ = [
     "get_prefetch_size",
     "get_seed",
     "load",
+    "set_debug_mode",
     "set_error_samples_mode",
     "set_iterator_mode",
     "set_multiprocessing_timeout_interval",
@@ -45,7 +47,6 @@ _settings = {
     "auto_offload": False,
     "autotune_interval": 0,
     "callback_timeout": 60,
-    "debug_mode": False,
     "dynamic_shape": False,
     "enable_autotune": False,
     "enable_shared_mem": True,
@@ -59,6 +60,8 @@ _LEAST = {"autotune_interval": 0, "callback_timeout": 1, "monitor_sampling_inter
 _START_METHODS = ("fork", "spawn")
 _drawn = set()  # seeds that get_seed() gave and nobody chose: those have 64 bits
 _modes = {"error_samples": ErrorSamplesMode.RETURN, "iterator": {"do_copy": False, "parallel_convert": False}}
+_debug_hooks = []  # of debug mode, where it is on (dataset.debug)
+_debug = {"mode": False}
 __all__ += [f"{verb}_{name}" for name in _settings for verb in ("get", "set")]
 
 
@@ -107,6 +110,29 @@ def set_error_samples_mode(error_samples_mode):
 def get_error_samples_mode():
     """What set_error_samples_mode chose."""
     return _modes["error_samples"]
+
+
+def set_debug_mode(debug_mode_flag, debug_hook_list=None):
+    """In debug mode rows are made one by one, and hooks (dataset.debug.DebugHook) see what operations of
+    map() take and give: those of the list, by default one that prints types and shapes. It counts for what
+    is mapped from then on.
+    """
+    from mindspore.dataset import debug
+
+    _checks.of_type("debug_mode_flag", debug_mode_flag, bool)
+    hooks = [debug.PrintMetaDataHook()] if debug_hook_list is None else debug_hook_list
+    _checks.of_type("debug_hook_list", hooks, list)
+    for hook in hooks:
+        if not isinstance(hook, debug.DebugHook):
+            raise TypeError(f"set_debug_mode: debug_hook_list holds hooks of dataset.debug, not {hook!r}")
+    if hooks:
+        _debug_hooks[:] = hooks
+    _debug["mode"] = debug_mode_flag
+
+
+def get_debug_mode():
+    """Whether debug mode is on."""
+    return _debug["mode"]
 
 
 def set_iterator_mode(do_copy=False, parallel_convert=False):

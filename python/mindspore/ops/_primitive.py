@@ -39,7 +39,11 @@ class Primitive:
         """What the op gives for these inputs."""
         raise NotImplementedError(_names.sentence(f"mindspore.ops.{self.name}"))
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs, **named):
+        if named:
+            from mindspore.ops import _call_names
+
+            inputs = _call_names.inputs_of(self, inputs, named)
         if self._strategy is not None:
             return self._strategy.call(self._call, inputs, self.name, self)
         return self._call(*inputs)

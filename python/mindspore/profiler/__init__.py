@@ -133,14 +133,34 @@ class _ExperimentalConfig:
 ProfilerLevel = _Names()
 ProfilerActivity = _Names()
 AicoreMetrics = _Names()
+HostSystem = _Names()
+ExportType = _Names()
 
 
-def mstx(*args, **kwargs):
-    """Does nothing: marks are for the tools of accelerators."""
+class mstx:  # noqa: N801
+    """Marks for the tools of accelerators: accepted, and nothing is written."""
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    @staticmethod
+    def mark(message, stream=None, domain="default"):
+        """Does nothing."""
+
+    @staticmethod
+    def range_start(message, stream=None, domain="default"):
+        """0, the number of a range that is not written."""
+        return 0
+
+    @staticmethod
+    def range_end(range_id, domain="default"):
+        """Does nothing."""
 
 
 __all__ = [
     "AicoreMetrics",
+    "ExportType",
+    "HostSystem",
     "Profiler",
     "ProfilerActivity",
     "ProfilerLevel",

@@ -40,6 +40,8 @@ class Decode(ours.Decode):
             raise TypeError(
                 f"The number of array dimensions of the encoded image should be 1, but got {image.ndim}."
             )
+        if image.dtype.kind == "S":  # a column of bytes: one value with the whole file
+            return super().__call__(numpy.frombuffer(image.tobytes(), numpy.uint8))
         return super().__call__(image.astype(numpy.uint8, copy=False))
 
 

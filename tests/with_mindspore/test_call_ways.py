@@ -1,0 +1,36 @@
+"""Results of compiled functions that are iterators, and primitives that get inputs by name."""
+
+import sys
+
+import numpy as np
+import pytest
+from places import COMPAT_PACKAGES
+
+sys.path.insert(0, str(COMPAT_PACKAGES))
+
+import mindspore as ms
+from mindspore import Tensor, ops
+
+
+def test_iterators_are_sequences():
+    given = {"a": 1, "b": 2}
+
+    @ms.jit
+    def views():
+        return given.keys(), given.values(), given.items(), (x * x for x in range(4)), range(2)
+
+    assert views() == (("a", "b"), (1, 2), [("a", 1), ("b", 2)], [0, 1, 4, 9], (0, 1))
+
+
+def test_primitives_take_inputs_by_name():
+    x = Tensor(np.arange(24, dtype=np.float32).reshape(2, 3, 4))
+    assert ops.ReduceSum(True)(x, axis=2).shape == (2, 3, 1)
+    assert ops.Reshape()(input=x, shape=(6, 4)).shape == (6, 4)
+    assert ops.Add()(Tensor([1]), other=Tensor([2])).asnumpy().tolist() == [3]
+    for wrong, text in (
+        (lambda: ops.ReduceSum()(x, axes=1), "ReduceSum has no input 'axes'"),
+        (lambda: ops.ReduceSum()(x, x=x), "'x' is given twice"),
+        (lambda: ops.Reshape()(shape=(2,)), "'input' is missing"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            wrong()
