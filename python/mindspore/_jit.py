@@ -66,7 +66,8 @@ def jit(function=None, *positional, **options):
     return _staged(function)
 
 
-def _staged(function):
+def _staged(given):
+    function = _with_globals(given)
     compiled = _core.jit(_with_plain_results(function))
     methods = weakref.WeakKeyDictionary()  # by the object that the method belongs to
 
@@ -74,7 +75,7 @@ def _staged(function):
     def staged(*args, **kwargs):
         if _core._is_tracing():
             return function(*args, **kwargs)
-        if not args or not _is_owner(function, args[0]):
+        if not args or not _is_owner(given, args[0]):
             return compiled(*args, **kwargs)
         owner = args[0]
         if owner not in methods:
@@ -82,6 +83,29 @@ def _staged(function):
         return methods[owner](_look_of(owner), *args[1:], **kwargs)
 
     return staged
+
+
+def _with_globals(function):
+    """The function, which may read global names before it assigns them."""
+    called, names = function, []
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        nonlocal called
+        try:
+            return called(*args, **kwargs)
+        except UnboundLocalError as error:
+            from mindspore import _global_names
+
+            name = _global_names.missed(function, error)
+            again = name and name not in names and _global_names.beginning_with(function, [*names, name])
+            if not again:
+                raise
+            names.append(name)
+            called = again
+        return call(*args, **kwargs)
+
+    return call
 
 
 def _with_plain_results(function):

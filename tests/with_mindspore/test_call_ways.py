@@ -34,3 +34,40 @@ def test_primitives_take_inputs_by_name():
     ):
         with pytest.raises(TypeError, match=text):
             wrong()
+
+
+_scale = Tensor([2.0, 3.0])
+_count = 5
+
+
+def test_a_compiled_function_may_assign_a_global_name_that_it_reads_first():
+    @ms.jit
+    def scaled(x, times=2):
+        for _ in range(times):
+            _scale = _scale * x  # noqa: F823
+        _count += 1  # noqa: F823
+        return _scale, _count
+
+    class Net(ms.nn.Cell):
+        @ms.jit
+        def construct(self, x):
+            _scale += x  # noqa: F823
+            return _scale
+
+    for _ in range(2):
+        result, count = scaled(Tensor([1.0, 2.0]))
+        assert result.asnumpy().tolist() == [2, 12]
+        assert count == 6
+        assert Net()(Tensor([1.0, 1.0])).asnumpy().tolist() == [3, 4]
+    assert _scale.asnumpy().tolist() == [2, 3]
+    assert scaled(Tensor([1.0, 2.0]), times=1)[0].asnumpy().tolist() == [2, 6]
+
+
+def test_a_name_that_is_nowhere_is_an_error():
+    @ms.jit
+    def lost(x):
+        nowhere = nowhere + x  # noqa: F821
+        return nowhere
+
+    with pytest.raises(UnboundLocalError, match="nowhere"):
+        lost(Tensor([1.0]))

@@ -177,3 +177,24 @@ def test_profilers_write_what_their_schedule_says(tmp_path, capfd):
     assert (tmp_path / "q/trace.json").exists()
     with pytest.raises(ValueError, match="active is a number of steps from 1"):
         schedule(wait=0, active=0)
+
+
+def test_a_profiler_with_a_schedule_may_start_later(tmp_path, capfd):
+    from mindspore.profiler import HostSystem, Profiler, mstx, schedule
+
+    net, wanted = Net(), schedule(wait=0, active=2, repeat=1)
+    profiler = Profiler(start_profile=False, schedule=wanted, on_trace_ready=str(tmp_path / "later"))
+    other = Profiler(
+        output_path=str(tmp_path / "other"), host_sys=[HostSystem.CPU]
+    )  # it can
+    net(mindspore.Tensor(ROWS[:4]))
+    other.stop()
+    profiler.start()
+    for _ in range(2):
+        number = mstx.range_start("step")
+        net(mindspore.Tensor(ROWS[:4]))
+        mstx.mark("behind")
+        mstx.range_end(number)
+        profiler.step()
+    profiler.stop()
+    assert [path.parent.name for path in sorted(tmp_path.rglob("rank0.json"))] == ["later", "other"]

@@ -61,16 +61,29 @@ class Profiler:
         self._step = 0
         self._is_recording = False
         self._written = 0
-        self._look() if self._schedule else start_profile and self.start()
+        self._is_started = False
+        if start_profile:
+            self.start()
 
     def start(self):
-        """Records from now on; where it does already, nothing."""
+        """Records from now on, with a schedule the steps of it; where it does already, nothing."""
+        self._is_started = True
+        if self._schedule:
+            self._look()
+        else:
+            self._record()
+
+    def _record(self):
         if not self._is_recording:
             _profile.start()
             self._is_recording = True
 
     def stop(self):
         """Ends the recording and writes it; where nothing is recorded, nothing."""
+        self._is_started = False
+        self._end()
+
+    def _end(self):
         if not self._is_recording:
             return
         self._is_recording = False
@@ -88,11 +101,11 @@ class Profiler:
     def step(self):
         """A step is done."""
         self._step += 1
-        if self._schedule:
+        if self._schedule and self._is_started:
             self._look()
 
     def _look(self):
-        self.start() if self._schedule.records(self._step) else self.stop()
+        self._record() if self._schedule.records(self._step) else self._end()
 
     def op_analyse(self, *args, **kwargs):
         """Not provided: the table of ops is printed at stop()."""
