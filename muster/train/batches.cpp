@@ -208,7 +208,24 @@ Result<std::optional<data::Item>> Batches::read() {
     pass_.emplace(std::move(begun));
     if (again) MUSTER_TRY_VOID(pass_over_items());
   }
-  return pass_->next();
+  MUSTER_TRY(std::optional<data::Item> item, pass_->next());
+  if (!item) return item;
+  if (compares()) contents_read_ = contents_with(contents_, *item);
+  MUSTER_TRY(item, joined(*std::move(item)));
+  return item;
+}
+
+// Of what this worker and the others have read, where columns come in slices.
+Result<data::Item> Batches::joined(data::Item item) const {
+  if (data_settings().slices.empty()) return item;
+  if (divided())
+    return fail(Code::invalid_argument,
+                "a dataset_strategy that cuts along more than rows does not go with stages, where one worker "
+                "reads for all: let it read the whole batch (dataset_strategy='full_batch')");
+  for (std::size_t column = 0; column < item.size(); ++column) {
+    MUSTER_TRY(item[column], joined_slices(column, item[column]));
+  }
+  return item;
 }
 
 // A training goes on in the middle of a pass over items that the library does not order: they have to be
@@ -244,10 +261,10 @@ Result<> Batches::pass_over_items() {
   return {};
 }
 
-void Batches::count_taken(const data::Item& item) {
+void Batches::count_taken() {
   ++taken_;
   contents_before_ = contents_;
-  if (compares() && reads()) contents_ = contents_with(contents_, item);
+  if (compares() && reads()) contents_ = contents_read_;
 }
 
 Result<> Batches::tell_of_item(const std::optional<data::Item>& item) {
@@ -274,7 +291,7 @@ Result<std::optional<data::Item>> Batches::hear_of_item() {
 
 Result<std::optional<data::Item>> Batches::next() {
   if (ahead_) {
-    count_taken(*ahead_);
+    count_taken();
     return std::exchange(ahead_, std::nullopt);
   }
   if (!std::exchange(in_pass_, true)) ++passes_;
@@ -293,7 +310,7 @@ Result<std::optional<data::Item>> Batches::next() {
     MUSTER_TRY(item, hear_of_item());
   }
   if (item) {
-    count_taken(*item);
+    count_taken();
   } else {
     pass_.reset();
     in_pass_ = false;

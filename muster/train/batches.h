@@ -74,10 +74,11 @@ class Batches {
   Result<Message> hear();
   Result<std::int64_t> counted_here(std::string_view what);
   Result<std::optional<data::Item>> read();
+  Result<data::Item> joined(data::Item item) const;
   // Whether the items of a pass have to be looked at where it goes on.
   bool compares() const { return dataset_.item_order() != data::ItemOrder::known; }
   Result<> pass_over_items();
-  void count_taken(const data::Item& item);
+  void count_taken();
   Result<std::optional<data::Item>> hear_of_item();
   Result<> tell_of_item(const std::optional<data::Item>& item);
 
@@ -89,6 +90,7 @@ class Batches {
   std::uint64_t taken_ = 0;                // items of the pass before the next one
   std::uint64_t contents_ = 0;             // of them: DataPosition::contents
   std::uint64_t contents_before_ = 0;      // of all but the last one
+  std::uint64_t contents_read_ = 0;        // with the one that was read last
   std::optional<std::uint64_t> expected_;  // of those before begin_
   std::optional<data::Iterator> pass_;     // of the reader
   std::optional<data::Item> ahead_;        // what peek() or look_ahead() has seen

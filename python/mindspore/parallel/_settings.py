@@ -81,12 +81,14 @@ def _choose_slices(strategy) -> None:
     from mindspore.dataset import _iterators, _slices
     from mindspore.parallel import _strategies
 
-    cuts = [_strategies.cuts_of(each) if isinstance(each, Layout) else each for each in strategy]
-    slices = _slices.choose(cuts)
+    columns = [_strategies.slices_of(each) for each in strategy]
+    slices = _slices.choose(columns)
     _iterators.join_with(_slices.joined if slices else None)
+    # Slices of all rows are joined to the whole batch.
+    _mesh.note_full_batch(slices and all(cuts[0] == 1 for cuts, _ in columns if cuts))
     _device.note_once(
-        "note: dataset_strategy: loops over datasets join the slices of all workers; every worker computes "
-        "the whole batch, with the numbers of one process"
+        "note: dataset_strategy: the slices that all workers read are joined; every worker computes the "
+        "whole batch, with the numbers of one process"
         if slices
         else "note: dataset_strategy: each worker computes the rows that its dataset gives"
     )

@@ -1,5 +1,6 @@
 """What shard() is given: how each dimension of an op's tensors is divided over the workers."""
 
+import math
 import sys
 
 from mindspore import _device, _names
@@ -194,6 +195,31 @@ def cuts_of(layout, what="dataset_strategy"):
         return 1 if axis == -1 else lengths[axis]
 
     return tuple(cut(axis) for axis in layout._tensor_map)
+
+
+def slices_of(given):
+    """The cuts of a column, a tuple or a Layout, and the number of each worker's slice (none: its own)."""
+    if not isinstance(given, Layout):
+        return given, ()
+    return cuts_of(given), _numbers_of(given)
+
+
+def _numbers_of(layout):
+    """Which slice the devices of a Layout have, numbered by the dimensions of the tensor."""
+    lengths = layout._device_shape[::-1]
+    used = [axis for each in layout._tensor_map for axis in (each if isinstance(each, tuple) else (each,))]
+    devices = len(layout._rank_list)
+    if sorted(layout._rank_list) != list(range(devices)):
+        raise ValueError(
+            f"dataset_strategy: rank_list is an order of the workers from 0 on, not {layout._rank_list}"
+        )
+    numbers = [0] * devices
+    for at, rank in enumerate(layout._rank_list):
+        for axis in used:
+            if axis != -1:
+                place = at // math.prod(lengths[:axis]) % lengths[axis]
+                numbers[rank] = numbers[rank] * lengths[axis] + place
+    return numbers * max(1, _utils._get_device_num() // devices)
 
 
 def check_matmul(what, strategy, transpose_a, transpose_b) -> None:

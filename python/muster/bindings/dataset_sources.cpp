@@ -11,6 +11,7 @@
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/dataset.h"
 #include "python/muster/bindings/dtype.h"
+#include "python/muster/bindings/value.h"
 
 namespace muster::python {
 namespace {
@@ -179,6 +180,23 @@ void bind_settings(nb::module_& core) {
         return workers > 0 ? workers : data::workers_default();
       },
       "Threads that share the work of a pass.");
+  core.def(
+      "_set_column_slices",
+      [](std::vector<std::vector<std::int64_t>> cuts, std::vector<std::vector<std::int64_t>> numbers) {
+        std::vector<train::ColumnSlices> columns;
+        for (std::size_t at = 0; at < cuts.size(); ++at)
+          columns.push_back({.cuts = std::move(cuts[at]), .numbers = std::move(numbers.at(at))});
+        train::set_column_slices(std::move(columns));
+      },
+      nb::arg("cuts"), nb::arg("numbers"),
+      "How the columns of every dataset are cut, and which slice each worker reads.");
+  core.def(
+      "_joined_slices",
+      [](std::size_t column, nb::handle piece) {
+        return tensor_object(unwrap(train::joined_slices(column, elements_of(value_from(piece)))));
+      },
+      nb::arg("column"), nb::arg("piece"),
+      "A column as all workers have it together; every worker calls it with its slice.");
   using Seconds = std::chrono::duration<double>;
   const auto duration = [](double seconds) {
     constexpr double seconds_max = 1e9;

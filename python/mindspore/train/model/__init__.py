@@ -1,7 +1,5 @@
 """mindspore.train.model: Model with MindSpore's arguments."""
 
-import sys
-
 import muster
 from mindspore import _device, _names, amp
 from mindspore.context import ParallelMode as ParallelMode
@@ -62,7 +60,6 @@ class Model(muster.Model):
         **settings,
     ):
         """muster.Model.train. ValueError where `initial_epoch` leaves none of the epochs."""
-        _refuse_slices("train")
         _check_epochs("train", epoch, initial_epoch)
         super().train(
             epoch, _passes(train_dataset), callbacks, dataset_sink_mode, sink_size, initial_epoch, **settings
@@ -85,7 +82,6 @@ class Model(muster.Model):
         """Trains, and evaluates after every `valid_frequency` epochs, or after those of a list.
 
         `resume` is as in muster.Model."""
-        _refuse_slices("fit")
         _check_epochs("fit", epoch, initial_epoch)
         super().fit(
             epoch,
@@ -130,7 +126,6 @@ class Model(muster.Model):
 
     def eval(self, valid_dataset, callbacks=None, dataset_sink_mode=False):
         """The metrics over the dataset, by name."""
-        _refuse_slices("eval")
         return super().eval(_passes(valid_dataset), callbacks)
 
     def predict(self, *predict_data, backend=None, config=None):
@@ -163,17 +158,6 @@ def _passes(dataset):
     """A dataset as muster.Model takes it."""
     begins_anew = hasattr(dataset, "create_tuple_iterator") or hasattr(dataset, "reset")
     return _Passes(dataset) if hasattr(dataset, "__next__") and begins_anew else dataset
-
-
-def _refuse_slices(method) -> None:
-    """A Model reads its dataset by itself, and a dataset_strategy may say that it gives slices."""
-    slices = sys.modules.get("mindspore.dataset._slices")
-    if slices is not None and slices.are_chosen():
-        raise NotImplementedError(
-            f"Model.{method}: a dataset_strategy that cuts along more than rows is for loops over the "
-            "dataset: write the loop, or let each worker read the whole batch "
-            "(dataset_strategy='full_batch')"
-        )
 
 
 def _check_epochs(method, epoch, initial_epoch) -> None:
