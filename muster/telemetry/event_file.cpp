@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -18,6 +20,9 @@ using protobuf::Writer;
 
 namespace event_field {
 constexpr std::uint64_t wall_time = 1, step = 2, file_version = 3, graph = 4, summary = 5;
+}
+namespace summary_value_field {
+constexpr std::uint64_t tag = 1, simple_value = 2;
 }
 constexpr std::string_view file_prefix = "events.out.tfevents.";
 constexpr std::size_t head_bytes = 12;  // length and its checksum
@@ -42,6 +47,29 @@ Writer event_at(std::int64_t step) {
   if (step != 0) event.integer(event_field::step, step);
   return event;
 }
+
+// Where bytes are written that are there already.
+class Place {
+ public:
+  explicit Place(std::byte* at) : at_(at) {}
+  template <class Bits>
+  void bits(Bits bits) {
+    for (std::size_t i = 0; i < sizeof bits; ++i) *at_++ = static_cast<std::byte>(bits >> 8 * i);
+  }
+  void number(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) *at_++ = static_cast<std::byte>(value | 0x80);
+    *at_++ = static_cast<std::byte>(value);
+  }
+  void key(std::uint64_t field, protobuf::WireType type) { number(field << 3 | type); }
+  void text(std::string_view text) {
+    std::memcpy(at_, text.data(), text.size());
+    at_ += text.size();
+  }
+  std::span<const std::byte> last(std::size_t size) const { return {at_ - size, size}; }
+
+ private:
+  std::byte* at_;
+};
 
 // ---- Reading back what an earlier process wrote -----------------------------------------------------------
 
@@ -183,6 +211,43 @@ void EventFile::add(std::string_view tag, std::int64_t step, std::span<const std
   event.begin_block(event_field::summary, 1 + protobuf::varint_bytes(value.size()) + value.size());
   event.block(1, value);
   put_record(event.bytes(), waiting_);
+  note(tag, step);
+}
+
+// The bytes of add(tag, step, scalar_summary(tag, value)), without a message for each level: each is some
+// bytes, and what makes them is called for every number of every step.
+void EventFile::add_scalar(std::string_view tag, std::int64_t step, double value, double time) {
+  using protobuf::varint_bytes;
+  const std::size_t value_bytes = 1 + varint_bytes(tag.size()) + tag.size() + 1 + sizeof(float);
+  const std::size_t summary_bytes = 1 + varint_bytes(value_bytes) + value_bytes;
+  const std::size_t step_bytes = step != 0 ? 1 + varint_bytes(static_cast<std::uint64_t>(step)) : 0;
+  const std::size_t event_bytes =
+      1 + sizeof(double) + step_bytes + 1 + varint_bytes(summary_bytes) + summary_bytes;
+  const std::size_t begin = waiting_.size();
+  waiting_.resize(begin + head_bytes + event_bytes + foot_bytes);
+  Place at(waiting_.data() + begin);
+  at.bits(std::uint64_t{event_bytes});
+  at.bits(masked_crc32c(at.last(sizeof(std::uint64_t))));
+  at.key(event_field::wall_time, protobuf::fixed64);
+  at.bits(std::bit_cast<std::uint64_t>(time));
+  if (step != 0) {
+    at.key(event_field::step, protobuf::varint);
+    at.number(static_cast<std::uint64_t>(step));
+  }
+  at.key(event_field::summary, protobuf::delimited);
+  at.number(summary_bytes);
+  at.key(1, protobuf::delimited);
+  at.number(value_bytes);
+  at.key(summary_value_field::tag, protobuf::delimited);
+  at.number(tag.size());
+  at.text(tag);
+  at.key(summary_value_field::simple_value, protobuf::fixed32);
+  at.bits(std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+  at.bits(masked_crc32c(at.last(event_bytes)));
+  note(tag, step);
+}
+
+void EventFile::note(std::string_view tag, std::int64_t step) {
   if (const auto known = last_steps_.find(tag); known != last_steps_.end())
     known->second = std::max(known->second, step);
   else

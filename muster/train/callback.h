@@ -121,6 +121,10 @@ class Callback {
   // Whether it says when recovery points are saved, at the same steps on all workers.
   virtual bool requests_points() const { return false; }
 
+  // What it holds back is on disk when it returns: asked for behind the last call of a training, however that
+  // ends, and before a point of it is given to others. Never needs Python.
+  virtual Result<> flush() { return {}; }
+
   virtual Result<> begin(CallbackContext&) { return {}; }
   virtual Result<> epoch_begin(CallbackContext&) { return {}; }
   virtual Result<> step_begin(CallbackContext&) { return {}; }

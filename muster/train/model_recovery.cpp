@@ -80,6 +80,7 @@ Result<> Model::Training::hand_out_now(Result<checkpoint::Point> (TrainingLoop::
   const std::vector<CallbackContext::PointUse> uses = context_->take_uses();
   if (uses.empty()) return {};
   const ActivityScope saving(cluster::WorkPhase::saving);
+  for (const CallbackPtr& callback : options_.callbacks) MUSTER_TRY_VOID(callback->flush());
   MUSTER_TRY(const checkpoint::Point made, (loop_.*point)());
   return catch_error([&] {
     for (const auto& use : uses) use(made, parameters_in(made));

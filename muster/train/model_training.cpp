@@ -57,7 +57,27 @@ Model::Training::Training(Model& model, const TrainOptions& options)
   parameters_ = parameters_of(cells);
 }
 
+namespace {
+
+// However a training ends, also by an exception: what callbacks hold back is written.
+class FlushAtEnd {
+ public:
+  explicit FlushAtEnd(std::span<const CallbackPtr> callbacks) : callbacks_(callbacks) {}
+  ~FlushAtEnd() {
+    for (const CallbackPtr& callback : callbacks_)
+      if (const Result<> done = callback->flush(); !done) log::warning(done.error().message);
+  }
+  FlushAtEnd(const FlushAtEnd&) = delete;
+  FlushAtEnd& operator=(const FlushAtEnd&) = delete;
+
+ private:
+  std::span<const CallbackPtr> callbacks_;
+};
+
+}  // namespace
+
 Result<> Model::Training::run() {
+  const FlushAtEnd flush(options_.callbacks);
   if (loop_.recovers()) prepare_to_recover();
   while (true) {
     MUSTER_TRY(const TrainingLoop::Event event, loop_.next());

@@ -8,6 +8,7 @@
 
 #include "muster/json/json.h"
 #include "muster/train/job.h"
+#include "muster/train/metric_writer.h"
 #include "muster/train/process.h"
 
 namespace muster::train {
@@ -25,10 +26,17 @@ std::optional<double> rate_of_next_step(const CallbackContext& context) {
   return read ? std::optional<double>(*read->data<float>()) : std::nullopt;
 }
 
+StepLogger::StepLogger(const LoggerOptions& options, const Clock& clock) : options_(options), clock_(clock) {}
+StepLogger::~StepLogger() {
+  if (const Result<> done = StepLogger::flush(); !done) log::warning(done.error().message);
+}
+
 bool StepLogger::writes_here() const { return options_.all_ranks || rank() == 0; }
 
 Result<> StepLogger::on_train_begin(CallbackContext&) {
-  is_open_ = goes_on_ = false;
+  writer_.reset();
+  write_ = nullptr;
+  goes_on_ = false;
   step_begin_ = clock_.now();
   return {};
 }
@@ -41,22 +49,39 @@ Result<> StepLogger::on_train_step_begin(CallbackContext& context) {
 Result<> StepLogger::on_train_step_end(CallbackContext& context) {
   const TimePoint now = clock_.now();
   const double seconds = std::chrono::duration<double>(now - std::exchange(step_begin_, now)).count();
-  if (!writes_here() || context.cur_step_num % options_.every != 0) return {};
-  StepNumbers numbers{.step = context.cur_step_num, .epoch = context.cur_epoch_num};
-  if (const auto loss = loss_of(context)) numbers.values.emplace_back("loss", *loss);
-  if (rate_) numbers.values.emplace_back("learning_rate", *rate_);
-  numbers.values.emplace_back("step_seconds", seconds);
-  return write_opened(numbers, context);
+  const std::int64_t step = context.cur_step_num;
+  if (!writes_here() || step % options_.every != 0) return {};
+  if (!write_) MUSTER_TRY_VOID(open_once(context));
+  const auto found = loss_of(context);
+  const std::optional<double> loss = found ? std::optional(*found) : std::nullopt;
+  const MetricRow row{.step = step,
+                      .epoch = context.cur_epoch_num,
+                      .time = telemetry::wall_seconds(),
+                      .step_seconds = seconds,
+                      .loss = loss,
+                      .learning_rate = rate_};
+  const bool more = has_more(step);
+  if (!more && !context.recovers) {
+    if (writer_ == nullptr) writer_ = std::make_unique<MetricWriter>(write_);
+    return writer_->push(row);
+  }
+  MUSTER_TRY_VOID(StepLogger::flush());
+  MUSTER_TRY_VOID(write_(std::span(&row, 1)));
+  return more ? write_more(step, context) : Result<>{};
 }
 
 Result<> StepLogger::on_train_epoch_end(CallbackContext& context) {
   step_begin_ = clock_.now();  // an evaluation is no part of the next step
   if (!writes_here() || context.eval_results.empty()) return {};
-  StepNumbers numbers{.step = context.cur_step_num, .epoch = context.cur_epoch_num, .is_evaluation = true};
+  Evaluation evaluation{.step = context.cur_step_num, .epoch = context.cur_epoch_num};
   for (const auto& [name, value] : context.eval_results)
-    if (const auto number = number_of(value)) numbers.values.emplace_back(name, *number);
-  return write_opened(numbers, context);
+    if (const auto number = number_of(value)) evaluation.values.emplace_back(name, *number);
+  if (!write_) MUSTER_TRY_VOID(open_once(context));
+  MUSTER_TRY_VOID(StepLogger::flush());
+  return write_evaluation(evaluation);
 }
+
+Result<> StepLogger::on_train_end(CallbackContext&) { return StepLogger::flush(); }
 
 Result<> StepLogger::load_state(const State&) {
   goes_on_ = true;
@@ -64,10 +89,11 @@ Result<> StepLogger::load_state(const State&) {
   return {};
 }
 
-Result<> StepLogger::write_opened(const StepNumbers& numbers, CallbackContext& context) {
-  if (!is_open_) MUSTER_TRY_VOID(open(goes_on_));
-  is_open_ = true;
-  return write(numbers, context);
+Result<> StepLogger::flush() { return writer_ != nullptr ? writer_->flush() : Result<>{}; }
+
+Result<> StepLogger::open_once(CallbackContext& context) {
+  MUSTER_TRY(write_, open(goes_on_, context));
+  return {};
 }
 
 // ---- JSON lines -------------------------------------------------------------------------------------------
@@ -108,11 +134,27 @@ void add_number(std::string& line, std::string_view name, double value) {
 
 }  // namespace
 
-JsonLines::JsonLines(std::string path, const LoggerOptions& options, const Clock& clock)
-    : StepLogger(for_path(options, path), clock), path_(std::move(path)) {}
+// The file, and up to where it is.
+class JsonLines::Lines {
+ public:
+  static Result<std::shared_ptr<Lines>> open(const std::string& path, bool goes_on);
+  Result<> write(std::span<const MetricRow> rows);
+  Result<> write(const Evaluation& evaluation);
 
-Result<> JsonLines::open(bool goes_on) {
-  last_step_ = last_evaluated_ = 0;
+ private:
+  static constexpr std::size_t write_bytes = 64 * 1024;  // a process that is killed cuts at most one write
+
+  void begin_line(std::int64_t step, std::int64_t epoch, double time);
+  void add_row(const MetricRow& row);
+  Result<> append();
+
+  telemetry::AppendFile file_;
+  std::string text_;  // its memory is used again
+  std::int64_t last_step_ = 0;
+  std::int64_t last_evaluated_ = 0;
+};
+
+Result<std::shared_ptr<JsonLines::Lines>> JsonLines::Lines::open(const std::string& path, bool goes_on) {
   std::string end;
   const auto whole = [&](std::span<const std::byte> bytes) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -121,30 +163,68 @@ Result<> JsonLines::open(bool goes_on) {
     end = text.substr(0, size).substr(size - std::min(size, std::size_t{4096}));
     return size;
   };
-  MUSTER_TRY(file_, telemetry::AppendFile::open_behind(with_rank(path_), whole));
-  if (!goes_on) return {};
+  auto lines = std::make_shared<Lines>();
+  MUSTER_TRY(lines->file_, telemetry::AppendFile::open_behind(path, whole));
+  if (!goes_on) return lines;
   // The last lines say up to where; before them may stand those of another training.
   for (std::size_t begin = 0; begin < end.size();) {
     const auto line_end = end.find('\n', begin);
-    const auto line = muster::json::parse(std::string_view(end).substr(begin, line_end - begin), path_);
+    const auto line = muster::json::parse(std::string_view(end).substr(begin, line_end - begin), path);
     begin = line_end + 1;
     if (!line || !line->is_object()) continue;  // the first of them may be cut
     const std::int64_t step = line->value("step", std::int64_t{0});
-    (line->contains("step_seconds") ? last_step_ : last_evaluated_) = step;
+    (line->contains("step_seconds") ? lines->last_step_ : lines->last_evaluated_) = step;
   }
-  return {};
+  return lines;
 }
 
-Result<> JsonLines::write(const StepNumbers& numbers, CallbackContext&) {
-  std::int64_t& last = numbers.is_evaluation ? last_evaluated_ : last_step_;
-  if (numbers.step <= last) return {};
-  last = numbers.step;
-  line_ = fmt::format("{{\"step\":{},\"epoch\":{},\"rank\":{}", numbers.step, numbers.epoch, rank());
-  add_number(line_, "time", telemetry::wall_seconds());
-  for (const auto& [name, value] : numbers.values) add_number(line_, name, value);
-  line_ += "}\n";
-  return file_.append(line_);
+void JsonLines::Lines::begin_line(std::int64_t step, std::int64_t epoch, double time) {
+  fmt::format_to(std::back_inserter(text_), "{{\"step\":{},\"epoch\":{},\"rank\":{}", step, epoch, rank());
+  add_number(text_, "time", time);
 }
+
+void JsonLines::Lines::add_row(const MetricRow& row) {
+  if (row.step <= last_step_) return;
+  last_step_ = row.step;
+  begin_line(row.step, row.epoch, row.time);
+  if (row.loss) add_number(text_, "loss", *row.loss);
+  if (row.learning_rate) add_number(text_, "learning_rate", *row.learning_rate);
+  add_number(text_, "step_seconds", row.step_seconds);
+  text_ += "}\n";
+}
+
+Result<> JsonLines::Lines::append() {
+  const Result<> done = file_.append(text_);
+  text_.clear();
+  return done;
+}
+
+Result<> JsonLines::Lines::write(std::span<const MetricRow> rows) {
+  for (const MetricRow& row : rows) {
+    add_row(row);
+    if (text_.size() >= write_bytes) MUSTER_TRY_VOID(append());
+  }
+  return append();
+}
+
+Result<> JsonLines::Lines::write(const Evaluation& evaluation) {
+  if (evaluation.step <= last_evaluated_) return {};
+  last_evaluated_ = evaluation.step;
+  begin_line(evaluation.step, evaluation.epoch, telemetry::wall_seconds());
+  for (const auto& [name, value] : evaluation.values) add_number(text_, name, value);
+  text_ += "}\n";
+  return append();
+}
+
+JsonLines::JsonLines(std::string path, const LoggerOptions& options, const Clock& clock)
+    : StepLogger(for_path(options, path), clock), path_(std::move(path)) {}
+
+Result<StepLogger::WriteRows> JsonLines::open(bool goes_on, CallbackContext&) {
+  MUSTER_TRY(lines_, Lines::open(with_rank(path_), goes_on));
+  return WriteRows([lines = lines_](std::span<const MetricRow> rows) { return lines->write(rows); });
+}
+
+Result<> JsonLines::write_evaluation(const Evaluation& evaluation) { return lines_->write(evaluation); }
 
 CallbackPtr metrics_file_callback() {
   const std::string& path = process().metrics_file;

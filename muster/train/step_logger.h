@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,15 +17,8 @@
 
 namespace muster::train {
 
-// Numbers of a step by name, in this order: "loss", where the network gives one; "learning_rate" that the
-// step took, where all parameters have the same; "step_seconds" from the end of the step before, its data and
-// callbacks with it. Behind an evaluation of fit: its metrics by their names, and "eval_loss".
-struct StepNumbers {
-  std::int64_t step = 0;   // from 1, over all epochs
-  std::int64_t epoch = 0;  // from 1
-  bool is_evaluation = false;
-  std::vector<std::pair<std::string, double>> values = {};
-};
+class MetricWriter;
+struct MetricRow;
 
 // The learning rate that the next step takes; nothing where groups differ, or another worker has it.
 std::optional<double> rate_of_next_step(const CallbackContext& context);
@@ -33,42 +28,71 @@ struct LoggerOptions {
   bool all_ranks = false;  // else rank 0 alone writes
 };
 
+// Numbers of each step: "loss", where the network gives one; "learning_rate" that the step took, where all
+// parameters have the same; "step_seconds" from the end of the step before, its data and callbacks with it.
+// Behind an evaluation of fit: its metrics by their names, and "eval_loss".
+//
+// Steps are written by another thread, at most half a second later, and before the training ends, however it
+// does, and before a checkpoint that it can be resumed from. Where the job recovers from the loss of
+// processes, each is written before the step's callbacks are done: who comes back goes on behind any step. An
+// error of the file ends the training at the next step, or at its end.
+//
 // A training that goes on, in this process or in another one, goes on in the same file, and what that holds
 // of a step already is not written again: the step made anew gives the same numbers.
 class StepLogger : public Callback {
  public:
-  explicit StepLogger(const LoggerOptions& options = {}, const Clock& clock = real_clock())
-      : options_(options), clock_(clock) {}
+  explicit StepLogger(const LoggerOptions& options = {}, const Clock& clock = real_clock());
+  ~StepLogger() override;
 
   Result<> on_train_begin(CallbackContext& context) override;
   Result<> on_train_step_begin(CallbackContext& context) override;
   Result<> on_train_step_end(CallbackContext& context) override;
   Result<> on_train_epoch_end(CallbackContext& context) override;
+  Result<> on_train_end(CallbackContext& context) override;
   // Nothing but that the training goes on.
   Result<State> state() override { return State{.text = StateValues().to_json()}; }
   bool shares_state() const override { return true; }
   Result<> load_state(const State&) override;
+  Result<> flush() override;
 
  protected:
-  // Called before the first write() of a training of this process. `goes_on`: behind what another process has
+  struct Evaluation {
+    std::int64_t step = 0;   // the last one before it, from 1
+    std::int64_t epoch = 0;  // from 1
+    std::vector<std::pair<std::string, double>> values = {};
+  };
+  // Writes rows of steps. Called on any thread; never at the same time as what is below.
+  using WriteRows = std::function<Result<>(std::span<const MetricRow>)>;
+
+  // Called before the first row of a training of this process. `goes_on`: behind what another process has
   // written.
-  virtual Result<> open(bool goes_on) = 0;
-  virtual Result<> write(const StepNumbers& numbers, CallbackContext& context) = 0;
+  virtual Result<WriteRows> open(bool goes_on, CallbackContext& context) = 0;
+  virtual Result<> write_evaluation(const Evaluation& evaluation) = 0;
+  // What else a step has, behind its row; only where it has some.
+  virtual bool has_more(std::int64_t step) const {
+    (void)step;
+    return false;
+  }
+  virtual Result<> write_more(std::int64_t step, CallbackContext& context) {
+    (void)step, (void)context;
+    return {};
+  }
 
  private:
-  Result<> write_opened(const StepNumbers& numbers, CallbackContext& context);
+  Result<> open_once(CallbackContext& context);
   bool writes_here() const;
 
   LoggerOptions options_;
   const Clock& clock_;
-  bool is_open_ = false;
+  WriteRows write_;  // empty: not open
+  std::unique_ptr<MetricWriter> writer_;
   bool goes_on_ = false;
   std::optional<double> rate_;
   TimePoint step_begin_{};
 };
 
 // A line of JSON for each step: {"step": 1, "epoch": 1, "rank": 0, "time": 1700000000.1, "loss": 2.3, ...}.
-// Each is one write(2), which the end of the process cannot take back. A number that JSON has no word for is
+// Whole lines go to the file, whose end no killed process takes back. A number that JSON has no word for is
 // null.
 class JsonLines : public StepLogger {
  public:
@@ -76,16 +100,14 @@ class JsonLines : public StepLogger {
   explicit JsonLines(std::string path, const LoggerOptions& options = {}, const Clock& clock = real_clock());
 
  protected:
-  Result<> open(bool goes_on) override;
-  Result<> write(const StepNumbers& numbers, CallbackContext& context) override;
+  Result<WriteRows> open(bool goes_on, CallbackContext& context) override;
+  Result<> write_evaluation(const Evaluation& evaluation) override;
 
  private:
+  class Lines;
+
   std::string path_;
-  telemetry::AppendFile file_;
-  std::string line_;  // the last one; its memory is used again
-  // What an earlier process has written at last.
-  std::int64_t last_step_ = 0;
-  std::int64_t last_evaluated_ = 0;
+  std::shared_ptr<Lines> lines_;  // with the thread that writes
 };
 
 struct TensorBoardOptions {
@@ -100,21 +122,20 @@ class TensorBoard : public StepLogger {
  public:
   explicit TensorBoard(std::string folder, const TensorBoardOptions& options = {},
                        const Clock& clock = real_clock());
-  Result<> on_train_begin(CallbackContext& context) override;
 
  protected:
-  Result<> open(bool goes_on) override;
-  Result<> write(const StepNumbers& numbers, CallbackContext& context) override;
+  Result<WriteRows> open(bool goes_on, CallbackContext& context) override;
+  Result<> write_evaluation(const Evaluation& evaluation) override;
+  bool has_more(std::int64_t step) const override;
+  Result<> write_more(std::int64_t step, CallbackContext& context) override;
 
  private:
-  // Unless the file has it.
-  void add(std::string_view tag, std::int64_t step, std::span<const std::byte> value);
-  void add_histograms(std::int64_t step, CallbackContext& context);
+  class Board;
   void add_graph(CallbackContext& context);
 
   std::string folder_;
   TensorBoardOptions options_;
-  std::optional<telemetry::EventFile> file_;
+  std::shared_ptr<Board> board_;  // with the thread that writes
 };
 
 // What the network computes of a batch of these types, not training, as event files have it (a GraphDef).

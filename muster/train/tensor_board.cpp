@@ -6,54 +6,86 @@
 
 #include "muster/train/job.h"
 #include "muster/train/metric_rows.h"
+#include "muster/train/metric_writer.h"
 #include "muster/train/network_trace.h"
 #include "muster/train/step_logger.h"
 
 namespace muster::train {
 
+// The file. Steps of a training only grow, but for those that are made anew: what it has is left out.
+class TensorBoard::Board {
+ public:
+  explicit Board(telemetry::EventFile file) : file_(std::move(file)) {}
+
+  bool is_new() const { return file_.last_steps().empty(); }
+  void add_graph(std::span<const std::byte> graph) { file_.add_graph(graph); }
+  void add(std::string_view tag, std::int64_t step, std::span<const std::byte> value) {
+    if (lacks(tag, step)) file_.add(tag, step, value);
+  }
+  void add_scalar(std::string_view tag, std::int64_t step, double value, double time) {
+    if (lacks(tag, step)) file_.add_scalar(tag, step, value, time);
+  }
+  Result<> write(std::span<const MetricRow> rows);
+  Result<> flush() { return file_.flush(); }
+
+ private:
+  static constexpr std::size_t write_bytes = 64 * 1024;  // a process that is killed cuts at most one write
+
+  bool lacks(std::string_view tag, std::int64_t step) const {
+    const auto known = file_.last_steps().find(tag);
+    return known == file_.last_steps().end() || step > known->second;
+  }
+
+  telemetry::EventFile file_;
+};
+
+Result<> TensorBoard::Board::write(std::span<const MetricRow> rows) {
+  for (const MetricRow& row : rows) {
+    if (row.loss) add_scalar("loss", row.step, *row.loss, row.time);
+    if (row.learning_rate) add_scalar("learning_rate", row.step, *row.learning_rate, row.time);
+    add_scalar("step_seconds", row.step, row.step_seconds, row.time);
+    if (file_.waiting_bytes() >= write_bytes) MUSTER_TRY_VOID(file_.flush());
+  }
+  return file_.flush();
+}
+
 TensorBoard::TensorBoard(std::string folder, const TensorBoardOptions& options, const Clock& clock)
     : StepLogger(options.logger, clock), folder_(std::move(folder)), options_(options) {}
 
-Result<> TensorBoard::on_train_begin(CallbackContext& context) {
-  file_.reset();
-  return StepLogger::on_train_begin(context);
-}
-
-Result<> TensorBoard::open(bool goes_on) {
+Result<StepLogger::WriteRows> TensorBoard::open(bool goes_on, CallbackContext& context) {
   const std::string name = std::to_string(rank());
   MUSTER_TRY(telemetry::EventFile file, goes_on ? telemetry::EventFile::go_on(folder_, name)
                                                 : telemetry::EventFile::create(folder_, name));
-  file_ = std::move(file);
-  return {};
-}
-
-Result<> TensorBoard::write(const StepNumbers& numbers, CallbackContext& context) {
-  if (options_.graph && file_->last_steps().empty()) add_graph(context);
-  for (const auto& [name, value] : numbers.values) {
-    const std::string tag = numbers.is_evaluation ? "eval/" + name : name;
-    add(tag, numbers.step, telemetry::scalar_summary(tag, value));
+  board_ = std::make_shared<Board>(std::move(file));
+  if (options_.graph && board_->is_new()) {
+    add_graph(context);
+    MUSTER_TRY_VOID(board_->flush());
   }
-  if (!numbers.is_evaluation && options_.histograms > 0 && numbers.step % options_.histograms == 0)
-    add_histograms(numbers.step, context);
-  return file_->flush();
+  return WriteRows([board = board_](std::span<const MetricRow> rows) { return board->write(rows); });
 }
 
-// Steps of a training only grow, but for those that are made anew.
-void TensorBoard::add(std::string_view tag, std::int64_t step, std::span<const std::byte> value) {
-  const auto known = file_->last_steps().find(tag);
-  if (known == file_->last_steps().end() || step > known->second) file_->add(tag, step, value);
+Result<> TensorBoard::write_evaluation(const Evaluation& evaluation) {
+  const double now = telemetry::wall_seconds();
+  for (const auto& [name, value] : evaluation.values)
+    board_->add_scalar("eval/" + name, evaluation.step, value, now);
+  return board_->flush();
 }
 
-// Of the parameters that are here.
-void TensorBoard::add_histograms(std::int64_t step, CallbackContext& context) {
+bool TensorBoard::has_more(std::int64_t step) const {
+  return options_.histograms > 0 && step % options_.histograms == 0;
+}
+
+// Histograms of the parameters that are here.
+Result<> TensorBoard::write_more(std::int64_t step, CallbackContext& context) {
   for (const graph::ParameterPtr& parameter : context.network->parameters()) {
     if (parameter->absence() != nullptr || !is_floating(parameter->type().dtype)) continue;
     const auto numbers = as_float64(parameter->materialize(seed()));
     if (!numbers) continue;
     std::string tag = parameter->name();
     std::ranges::replace(tag, '.', '/');
-    add(tag, step, telemetry::Histogram(numbers->span<double>()).summary(tag));
+    board_->add(tag, step, telemetry::Histogram(numbers->span<double>()).summary(tag));
   }
+  return board_->flush();
 }
 
 // A network that cannot be traced so is not drawn: that is no reason to end a training.
@@ -68,7 +100,7 @@ void TensorBoard::add_graph(CallbackContext& context) {
     }
   }();
   if (graph)
-    file_->add_graph(*graph);
+    board_->add_graph(*graph);
   else
     log::warning(fmt::format("TensorBoard gets no graph of the network: {}", graph.error().message));
 }

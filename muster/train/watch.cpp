@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "muster/train/front_end.h"
+#include "muster/train/metric_writer.h"
 
 namespace muster::train {
 namespace {
@@ -27,6 +28,7 @@ void flush_bounded() {
   std::thread([state] {
     flush_front_end();
     std::fflush(nullptr);
+    MetricWriter::flush_all(patience_for_flush);
     const std::lock_guard lock(state->mutex);
     state->finished = true;
     state->done.notify_one();

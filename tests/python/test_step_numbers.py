@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 import event_files
 import numpy
@@ -224,11 +225,167 @@ def test_run_writes_the_metrics_file_of_an_unchanged_script(tmp_path):
     assert {line["rank"] for line in lines_of(tmp_path / "other/one.jsonl")} == {0}
 
 
-def test_a_killed_process_leaves_whole_lines(tmp_path):
+def test_a_killed_process_leaves_whole_lines_up_to_its_last_checkpoint(tmp_path):
     script = JOB.replace("DIES", "True")
     (tmp_path / "train.py").write_text(script)
     done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, env=clean_environment(), timeout=60)
     assert done.returncode == -9
-    assert [line["step"] for line in lines_of(tmp_path / "lines.jsonl")] == list(range(1, 8))
-    assert [step for step, _ in event_files.scalars(tmp_path / "board")["loss"]] == list(range(1, 8))
+    lines = [line["step"] for line in lines_of(tmp_path / "lines.jsonl")]
+    assert lines == list(range(1, len(lines) + 1))
+    board = [step for step, _ in event_files.scalars(tmp_path / "board")["loss"]]
+    assert board == list(range(1, len(board) + 1))
+    assert {6, 7} >= {len(lines), len(board)}  # 6 is saved, to be resumed from
     assert os.listdir(tmp_path / "board")
+
+
+# ---- The thread that writes --------------------------------------------------------------------------------
+
+
+class AtStep(train.Callback):
+    """Calls `action` behind one step."""
+
+    def __init__(self, step, action):
+        super().__init__()
+        self.step, self.action = step, action
+
+    def on_train_step_end(self, run_context):
+        if run_context.cur_step_num == self.step:
+            self.action()
+
+
+def test_a_step_is_in_the_files_while_the_next_one_takes_long(tmp_path):
+    path = tmp_path / "m.jsonl"
+
+    def wait():
+        end = time.monotonic() + 20
+        while len(lines_of(path)) < 2 or "loss" not in event_files.scalars(tmp_path / "board"):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    loggers = [train.JsonLines(path), train.TensorBoard(tmp_path / "board")]
+    made_model().train(1, data(), [*loggers, AtStep(2, wait)])
+    assert len(lines_of(path)) == 3
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_a_training_that_fails_has_written_its_steps_when_it_ends(tmp_path, error):
+    def fail():
+        raise error("enough")
+
+    lines, board = train.JsonLines(tmp_path / "m.jsonl"), train.TensorBoard(tmp_path / "board")
+    with pytest.raises(error):
+        made_model().train(2, data(), [lines, board, AtStep(4, fail)])
+    assert [line["step"] for line in lines_of(tmp_path / "m.jsonl")] == [1, 2, 3, 4]
+    assert [step for step, _ in event_files.scalars(tmp_path / "board")["loss"]] == [1, 2, 3, 4]
+
+
+# Of a thread of the script that trains while the main thread ends: no destructor runs, and no training ends.
+ENDS_EARLY = """
+import sys, threading, time
+import numpy
+from muster import dataset as ds, nn, train
+
+rows = numpy.zeros((400, 2), numpy.float32)
+behind = threading.Event()
+
+class Waits(train.Callback):
+    def on_train_step_end(self, run_context):
+        if run_context.cur_step_num == 5:
+            behind.set()
+            time.sleep(60)
+
+def training():
+    net = nn.Dense(2, 1)
+    model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+    data = ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"]).batch(4)
+    model.train(1, data, [train.JsonLines("m.jsonl"), Waits()])
+
+threading.Thread(target=training, daemon=True).start()
+behind.wait()
+"""
+
+
+def test_the_end_of_the_interpreter_writes_what_waits(tmp_path):
+    (tmp_path / "train.py").write_text(ENDS_EARLY)
+    subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, env=clean_environment(), timeout=50, check=True
+    )
+    assert [line["step"] for line in lines_of(tmp_path / "m.jsonl")] == [1, 2, 3, 4, 5]
+
+
+# Steps wait in the parent when the child begins.
+FORKS = """
+import os, sys
+import numpy
+from muster import dataset as ds, nn, train
+
+class Forks(train.Callback):
+    def on_train_step_end(self, run_context):
+        if run_context.cur_step_num == 2:
+            self.child = os.fork()
+            if self.child == 0:
+                ENDS
+        if run_context.cur_step_num == 3 and self.child:
+            print("child:", os.waitpid(self.child, 0)[1], flush=True)
+
+rows = numpy.zeros((400, 2), numpy.float32)
+net = nn.Dense(2, 1)
+model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+data = ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"]).batch(4)
+model.train(1, data, [train.JsonLines("m.jsonl"), train.TensorBoard("board"), Forks()])
+"""
+
+
+@pytest.mark.parametrize("ends", ["os._exit(0)", "sys.exit(0)", "run_context.request_stop()"])
+def test_a_forked_child_writes_no_step_of_its_parent(tmp_path, ends):
+    (tmp_path / "train.py").write_text(FORKS.replace("ENDS", ends))
+    command = [sys.executable, "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=clean_environment(), capture_output=True, timeout=60)
+    assert b"child: 0" in done.stdout
+    steps = list(range(1, 101))
+    assert [line["step"] for line in lines_of(tmp_path / "m.jsonl")] == steps
+    assert [step for step, _ in event_files.scalars(tmp_path / "board")["loss"]] == steps
+
+
+# A file cannot grow beyond 600 bytes.
+FULL = """
+import resource, numpy
+from muster import dataset as ds, nn, train
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+rows = numpy.zeros((STEPS * 4, 2), numpy.float32)
+net = nn.Dense(2, 1)
+model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+data = ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"]).batch(4)
+try:
+    model.train(100000 // STEPS, data, [train.JsonLines("m.jsonl")])
+except OSError as error:
+    print("refused:", error)
+"""
+
+
+@pytest.mark.parametrize("steps", [10, 100_000])
+def test_a_file_that_takes_no_more_ends_the_training_and_is_told_once(tmp_path, steps):
+    (tmp_path / "train.py").write_text(FULL.replace("STEPS", str(steps)))
+    done = subprocess.run(
+        [sys.executable, "train.py"],
+        cwd=tmp_path,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    told = [line for line in (done.stdout + done.stderr).splitlines() if "m.jsonl" in line]
+    assert len(told) == 1
+    assert told[0].startswith("refused: ")
+    assert "write to" in told[0]
+
+
+def test_the_last_row_of_a_training_is_written_or_an_error(tmp_path):
+    script = FULL.replace("100000 // STEPS", "1").replace("STEPS", "10")
+    (tmp_path / "train.py").write_text(script)
+    done = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, env=clean_environment(), capture_output=True, timeout=60
+    )
+    assert b"refused: " in done.stdout

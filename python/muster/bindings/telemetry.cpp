@@ -106,10 +106,8 @@ void bind_event_file(nb::module_& core) {
              const auto found = self.last_steps().find(tag);
              return found == self.last_steps().end() ? std::int64_t{-1} : found->second;
            })
-      .def("add_scalar",
-           [](EventFile& self, std::string_view tag, double value, std::int64_t step) {
-             self.add(tag, step, telemetry::scalar_summary(tag, value));
-           })
+      .def("add_scalar", [](EventFile& self, std::string_view tag, double value,
+                            std::int64_t step) { self.add_scalar(tag, step, value); })
       .def("add_histogram",
            [](EventFile& self, std::string_view tag, const Numbers& numbers, std::int64_t step) {
              self.add(tag, step, telemetry::Histogram({numbers.data(), numbers.size()}).summary(tag));
