@@ -34,7 +34,7 @@ class MetricWriter {
  public:
   using Write = std::function<Result<>(std::span<const MetricRow>)>;
   static constexpr std::size_t capacity = 4096;
-  static constexpr Duration delay = std::chrono::milliseconds(500);
+  static constexpr Duration delay = std::chrono::milliseconds(100);
 
   explicit MetricWriter(Write write);
   ~MetricWriter();

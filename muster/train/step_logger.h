@@ -32,10 +32,10 @@ struct LoggerOptions {
 // parameters have the same; "step_seconds" from the end of the step before, its data and callbacks with it.
 // Behind an evaluation of fit: its metrics by their names, and "eval_loss".
 //
-// Steps are written by another thread, at most half a second later, and before the training ends, however it
-// does, and before a checkpoint that it can be resumed from. Where the job recovers from the loss of
-// processes, each is written before the step's callbacks are done: who comes back goes on behind any step. An
-// error of the file ends the training at the next step, or at its end.
+// Steps are written by another thread, at most a tenth of a second later, and before the training ends,
+// however it does, and before a checkpoint that it can be resumed from. Where the job recovers from the loss
+// of processes, each is written before the step's callbacks are done: who comes back goes on behind any step.
+// An error of the file ends the training at the next step, or at its end.
 //
 // A training that goes on, in this process or in another one, goes on in the same file, and what that holds
 // of a step already is not written again: the step made anew gives the same numbers.
