@@ -191,9 +191,8 @@ double seconds(Duration duration) { return std::chrono::duration<double>(duratio
 // Time of each kind of step.
 class KindTimes : public graph::RunObserver {
  public:
-  void ran(const Step&, TimePoint begin, TimePoint end,
-           const std::function<std::string()>& describe) override {
-    seconds_[describe()] += seconds(end - begin);
+  void ran(const Step&, TimePoint begin, TimePoint end, const Describe& describe) override {
+    seconds_[describe().text] += seconds(end - begin);
   }
   void print(int steps) const {
     for (const auto& [what, taken] : seconds_)

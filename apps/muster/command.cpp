@@ -149,6 +149,37 @@ Result<> check_option(const CLI::App& command, const std::vector<std::string>& w
   return fail(Code::invalid_argument, unknown_word(command, words.front()));
 }
 
+void take_options_behind(CLI::App& command, std::vector<std::string>& words) {
+  const auto is_given = [](const CLI::Option* option) { return option->count() > 0; };
+  if (words.empty() || !launch::needs_python(words) || std::ranges::any_of(command.get_options(), is_given))
+    return;
+  const std::ptrdiff_t script = words.front() == launch::module_flag ? 2 : 1;
+  std::vector<std::string> kept(words.begin(), words.begin() + std::min(script, std::ssize(words)));
+  for (auto word = words.begin() + std::ssize(kept); word != words.end(); ++word) {
+    if (*word == "--") {
+      kept.insert(kept.end(), word + 1, words.end());
+      break;
+    }
+    const std::size_t equals = word->find('=');
+    CLI::Option* const option =
+        word->starts_with('-') ? command.get_option_no_throw(word->substr(0, equals)) : nullptr;
+    if (option == nullptr || option == command.get_help_ptr()) {
+      kept.push_back(*word);
+    } else if (option->get_items_expected_max() == 0) {
+      option->add_result("true");
+    } else if (equals != std::string::npos) {
+      option->add_result(word->substr(equals + 1));
+    } else if (word + 1 == words.end()) {
+      throw CLI::ArgumentMismatch::TypedAtLeast(option->get_name(), 1, option->get_type_name());
+    } else {
+      option->add_result(*++word);
+    }
+  }
+  for (CLI::Option* const option : command.get_options())
+    if (is_given(option)) option->run_callback();
+  words = std::move(kept);
+}
+
 Result<> complete_command(std::vector<std::string>& command, const std::string& program) {
   MUSTER_TRY_VOID(check_command(command, program, ProgramPlace::here));
   if (launch::needs_python(command)) command.insert(command.begin(), python_for_scripts(program));

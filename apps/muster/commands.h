@@ -29,6 +29,11 @@ Result<> check_command(const std::vector<std::string>& command, const std::strin
 // Whether the words behind the options of `command` begin with what was meant as one.
 Result<> check_option(const CLI::App& command, const std::vector<std::string>& words);
 
+// Takes the options of `command` that stand behind the script out of `words`, where none stands before it:
+// `plan train.py -n 8` is `plan -n 8 train.py`. What is behind `--` is left to the script. Throws CLI::Error
+// for values that do not fit.
+void take_options_behind(CLI::App& command, std::vector<std::string>& words);
+
 // A command that starts with a script (x.py) or -m gets Python before it. Errors as check_command's.
 Result<> complete_command(std::vector<std::string>& command, const std::string& program);
 

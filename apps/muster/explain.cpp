@@ -51,6 +51,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
   command->footer(
       "\nAfter the options come the script or program and its own arguments:\n"
       "  muster explain train.py --epochs 10\n"
+      "  muster explain train.py --parallel 4 -- --epochs 10\n"
       "  muster explain -m package.train --epochs 10\n"
       "The script runs in one process, without a cluster, up to its first step of training or evaluation. "
       "The\n"
@@ -72,6 +73,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
   command->prefix_command();
   command->callback([command, flags, &invocation] {
     flags->command = command->remaining();
+    take_options_behind(*command, flags->command);
     invocation.exit_code = explain(*flags, *command, invocation.program);
   });
 }

@@ -41,7 +41,9 @@ void add_all(CLI::App& app, Invocation& invocation) {
 int exit_after(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
   const Parsed parsed = last_parsed(app);
-  const auto unknown = parsed.command->remaining();
+  auto unknown = parsed.command->remaining();
+  if (parsed.command->get_prefix_command() && !unknown.empty() && !unknown.front().starts_with('-'))
+    unknown.clear();  // a script: what is wrong is an option's value
   const bool is_bare = unknown.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
                        !parsed.command->get_subcommands([](const CLI::App*) { return true; }).empty();
   if (is_bare)

@@ -41,8 +41,9 @@ void add_plan(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
       "plan", "Find how the step of a script is best divided over workers of this machine");
   command->footer(
-      "\nAfter the options come the script and its own arguments:\n"
+      "\nOptions stand before the script, or, where none does, behind it; its own arguments behind them:\n"
       "  muster plan -n 8 --memory 2GiB train.py --epochs 10\n"
+      "  muster plan train.py -n 8 --memory 2GiB -- --epochs 10\n"
       "The script runs in one process up to its first step that trains, which is not taken. Every mesh of\n"
       "samples by weights, with and without Zero, is timed as the first of the workers would compute it. "
       "What\n"
@@ -58,6 +59,7 @@ void add_plan(CLI::App& app, Invocation& invocation) {
   command->prefix_command();
   command->callback([command, flags, &invocation] {
     flags->command = command->remaining();
+    take_options_behind(*command, flags->command);
     invocation.exit_code = plan(*flags, *command, invocation.program);
   });
 }

@@ -51,6 +51,7 @@ void add_profile(CLI::App& app, Invocation& invocation) {
   command->prefix_command();
   command->callback([command, flags, &invocation] {
     flags->command = command->remaining();
+    take_options_behind(*command, flags->command);
     invocation.exit_code = profile(*flags, *command, invocation.program);
   });
 }

@@ -128,7 +128,11 @@ int run_and_tell_of_profile(const launch::JobSettings& job, const std::string& f
 
 int run(const RunFlags& flags, const std::string& program) {
   auto job = find_settings(flags, program);
-  if (!job) return refuse("run", job.error().message);
+  if (!job) {
+    // As torchrun has it, what stands behind the script is the script's: -n, too, whoever meant us.
+    const bool is_behind = !flags.slots && std::ranges::count(flags.command, "-n") > 0;
+    return refuse("run", job.error().message + (is_behind ? " before the script" : ""));
+  }
   if (flags.is_dry || flags.explains) {
     const auto text = describe_job(*job, real_environment(),
                                    flags.explains ? launch::WithOrigins::yes : launch::WithOrigins::no);

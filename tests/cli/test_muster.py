@@ -246,6 +246,7 @@ def test_run_uses_the_python_of_the_environment_that_muster_belongs_to(folder):
     ("arguments", "message"),
     [
         (["run", "./train"], "muster run: say how many workers to start on this host, for example: -n 4\n"),
+        (["run", "./train", "-n", "4"], "for example: -n 4 before the script\n"),
         (
             ["run", "-n", "2"],
             "muster run: name what to run, for example: muster run -n 4 train.py --epochs 10\n",

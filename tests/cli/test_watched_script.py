@@ -15,6 +15,11 @@ VERBS = ("explain", "plan", "profile")
 USES = "import muster\nfrom muster import nn\nnn.Dense(3, 2)(muster.Tensor([[1.0, 2.0, 3.0]]))\n"
 
 
+def words(before):
+    """With the script at the end, unless it is among them."""
+    return before if {"script.py", "script"} & set(before) else (*before, "script.py")
+
+
 @pytest.fixture(name="start")
 def start_fixture(tmp_path, monkeypatch):
     (tmp_path / "temporary").mkdir()
@@ -30,7 +35,7 @@ def start_fixture(tmp_path, monkeypatch):
             "MUSTER_CALL_TIMES": "",
         }
         process = subprocess.Popen(
-            [MUSTER, verb, *(before or (sys.executable,)), "script.py"],
+            [MUSTER, verb, *words(before or (sys.executable,))],
             cwd=tmp_path,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -118,3 +123,46 @@ def test_a_script_ends_with_the_command_that_is_killed(start, verb):
     process.kill()
     assert select.select([script], [], [], 60)[0]
     os.close(script)
+
+
+ASKED = """
+import os, sys
+print(os.environ.get("MUSTER_PLAN"), os.environ.get("MUSTER_EXPLAIN_WORKERS"), sys.argv[1:])
+"""
+
+
+def behind(start, verb, *words):
+    """What a script and its environment hold with these words behind the script."""
+    process = start(verb, ASKED, *words)
+    printed, said = process.communicate(timeout=60)
+    return printed.splitlines()[:1], said
+
+
+@pytest.mark.parametrize(
+    ("verb", "words", "asked"),
+    [
+        ("plan", ["script.py", "-n", "2", "--memory", "1GiB"], "2,1073741824 None []"),
+        ("plan", ["script.py", "--memory=1KiB", "-n", "2", "--json"], "2,1024,json None []"),
+        ("plan", ["-m", "script", "-n", "2"], "2,0 None []"),
+        ("plan", ["script.py", "--rate", "3", "-n", "2"], "2,0 None ['--rate', '3']"),
+        ("plan", ["script.py", "-n", "2", "--", "-n", "7"], "2,0 None ['-n', '7']"),
+        ("plan", ["-n", "2", "script.py", "-n", "7", "--", "x"], "2,0 None ['-n', '7', '--', 'x']"),
+        ("plan", ["script.py", "--help"], "2,0 None ['--help']"),
+        ("explain", ["script.py", "--parallel", "2"], "None 2 []"),
+    ],
+)
+def test_options_behind_the_script_are_the_commands_where_none_stands_before_it(start, verb, words, asked):
+    assert behind(start, verb, *words)[0] == [asked]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["script.py", "-n", "0"], "muster plan: -n: Value 0 not in range"),
+        (["script.py", "-n"], "muster plan: -n: 1 required"),
+        (["-n", "0", "script.py"], "muster plan: -n: Value 0 not in range"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_wherever_its_option_stands(start, words, said):
+    printed, error = behind(start, "plan", *words)
+    assert printed == [] and error.startswith(said)
