@@ -3,10 +3,12 @@
 #include "muster/graph/origin.h"
 #include "muster/graph/own_gradient.h"
 #include "muster/graph/scopes.h"
+#include "muster/graph/thread_state.h"
 #include "muster/graph/trace.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -24,7 +26,9 @@ std::vector<Value> gradients_of(const Node& node, const GradientQuery& query) {
   return node.op->gradient(query);
 }
 
-// Marks what depends on `wrt` through floating values.
+bool has_gradient(DType dtype) { return is_floating(dtype) || process_state().differentiates_whole_numbers; }
+
+// Marks what depends on `wrt` through values that have gradients.
 std::vector<bool> depending(const Graph& graph, std::span<const ValueId> wrt) {
   std::vector<bool> marked(graph.values.size(), false);
   for (const ValueId id : wrt) marked[id] = true;
@@ -33,7 +37,7 @@ std::vector<bool> depending(const Graph& graph, std::span<const ValueId> wrt) {
     bool any = false;
     for (const ValueId id : step.inputs) any = any || marked[id];
     if (!any) return;
-    for (const ValueId id : step.outputs) marked[id] = is_floating(graph.values[id].dtype);
+    for (const ValueId id : step.outputs) marked[id] = has_gradient(graph.values[id].dtype);
   };
   auto own = graph.own_gradients.begin();
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -132,6 +136,14 @@ struct Pass {
       if (made[i].defined() && needed[own.inputs[i]]) add(own.inputs[i], made[i]);
   }
 
+  // Whether no floating gradient would pass through a node: one of whole numbers may end anywhere.
+  bool ends_at_whole_numbers(const Node& node) const {
+    const auto is_floating_id = [this](ValueId id) { return is_floating(graph.values[id].dtype); };
+    const auto flows_in = [&](ValueId id) { return gradients[id].defined() && is_floating_id(id); };
+    const auto flows_out = [&](ValueId id) { return needed[id] && is_floating_id(id); };
+    return std::ranges::none_of(node.outputs, flows_in) || std::ranges::none_of(node.inputs, flows_out);
+  }
+
   void step(std::size_t index) {
     const Node node = graph.nodes[index];  // a copy: rules append nodes
     bool reached = false;
@@ -146,6 +158,7 @@ struct Pass {
     compute_again(node.recompute);
     for (const ValueId id : node.outputs) outputs.push_back(had(id, index));
     for (const ValueId id : node.inputs) inputs.push_back(had(id, index));
+    if (node.op->gradient == nullptr && ends_at_whole_numbers(node)) return;
     if (node.op->gradient == nullptr)
       throw Exception(Code::not_provided, fmt::format("the gradient cannot pass through {}", node.op->name));
     const Backward origin(node.origin, node.op->name);
@@ -163,7 +176,7 @@ bool is_write_of_code(const Op& op) { return op.name == "assign" || op.name == "
 void require_differentiable(std::span<const Value> values, std::string_view what) {
   for (const Value& value : values) {
     if (!value.defined()) throw Exception(Code::invalid_argument, fmt::format("{} has no value", what));
-    if (!is_floating(value.dtype()))
+    if (!has_gradient(value.dtype()))
       throw Exception(Code::invalid_argument, fmt::format("{} is {}: only floating tensors have gradients",
                                                           what, to_string(value.type())));
   }

@@ -13,6 +13,9 @@ namespace muster::graph {
 void set_eager(bool eager) { process_state().is_eager = eager; }
 bool is_eager() { return process_state().is_eager; }
 void set_runs_untraceable(bool runs) { process_state().runs_untraceable = runs; }
+void set_differentiates_whole_numbers(bool differentiates) {
+  process_state().differentiates_whole_numbers = differentiates;
+}
 bool falls_back() { return process_state().falls_back; }
 void note_untraceable() { thread_state().looked_at_traced = true; }
 bool set_without_gradient(bool without) { return std::exchange(thread_state().without_gradient, without); }

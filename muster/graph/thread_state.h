@@ -39,6 +39,7 @@ struct ThreadState {
   const Versioned* cell = nullptr;  // whose code runs
   const Backward* backward = nullptr;
   bool without_gradient = false;  // what runs counts as constant
+  bool may_fall_back = false;     // the function that runs may run op by op instead of being traced
   bool looked_at_traced = false;  // since a trace began outside any other: at the elements of a traced value
   // How many random streams were given: outside any ContextScope, then in each, the innermost last. Eager
   // code under one context draws what its trace would draw.
@@ -62,6 +63,7 @@ struct ProcessState {
   bool is_eager = false;
   bool falls_back = false;
   bool runs_untraceable = false;
+  bool differentiates_whole_numbers = false;
   bool detects_anomalies = false;
   AnomalyHooks anomaly_hooks;
   std::atomic<std::uint64_t> versions = 0;

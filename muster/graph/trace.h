@@ -134,6 +134,9 @@ bool is_eager();
 // Whether a function that looks at the elements of a traced tensor (if, while, float(), asnumpy()) runs op by
 // op from then on, after a warning, instead of being an error. Off by default. Set before computing.
 void set_runs_untraceable(bool runs);
+// Whether losses and inputs of whole numbers have gradients, and gradients flow through casts to them: rules
+// are those of floating values, cut off. Off by default. Set before computing.
+void set_differentiates_whole_numbers(bool differentiates);
 // Whether such code runs now: op by op, but for functions of value_and_grad and optimizers in it, which are
 // compiled each for itself.
 bool falls_back();

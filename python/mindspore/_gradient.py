@@ -10,8 +10,52 @@ from muster import ops
 
 def value_and_grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False):
     """muster.value_and_grad; with `return_ids` each gradient comes as (its position or name, gradient)."""
-    both = _over_workers(muster.value_and_grad(fn, grad_position, weights, has_aux), grad_position, weights)
+    both = _over_workers(_of_tensors(fn, grad_position, weights, has_aux), grad_position, weights)
     return _named(both, grad_position, weights) if return_ids else both
+
+
+def _places(positions):
+    return () if positions is None else (positions,) if isinstance(positions, int) else tuple(positions)
+
+
+def _has_tensor(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        return any(map(_has_tensor, value))
+    return not isinstance(value, (int, float, str, type(None)))
+
+
+def _with_tensors(positions, args):
+    """The positions, without those of numbers, texts and None."""
+    places = _places(positions)
+    kept = tuple(at for at in places if at >= len(args) or _has_tensor(args[at]))
+    return positions if kept == places else kept
+
+
+def _of_tensors(fn, positions, weights=None, has_aux=False, is_whole=False):
+    """muster.value_and_grad; what holds no tensor at one of the positions has no gradient and is left out.
+
+    One that remains is a gradient alone (with `is_whole` a tuple), none is ().
+    """
+    functions = {}
+
+    def function_for(places):
+        if places not in functions:
+            functions[places] = muster.value_and_grad(fn, places, weights, has_aux)
+        return functions[places]
+
+    def both(*args, **kwargs):
+        kept = _with_tensors(positions, args)
+        if kept is positions:
+            return function_for(positions)(*args, **kwargs)
+        if not kept and weights is None:
+            return fn(*args, **kwargs), ()
+        places = kept[0] if len(kept) == 1 and not is_whole else kept if kept else None
+        results, found = function_for(places)(*args, **kwargs)
+        return results, found if kept else ((), found)
+
+    return both
 
 
 def _over_workers(both, grad_position, weights):
@@ -60,60 +104,17 @@ class Reducer:
 def _named(both, grad_position, weights):
     def named(*args, **kwargs):
         results, found = both(*args, **kwargs)
-        return results, _with_ids(found, grad_position, weights)
+        kept = _with_tensors(grad_position, args)
+        if kept is not grad_position and len(kept) == 1:
+            kept = kept[0]
+        return results, _with_ids(found, kept, weights)
 
     return named
 
 
-def _is_whole(x):
-    return isinstance(x, muster.Tensor) and x.dtype not in _FLOATING
-
-
-_FLOATING = (muster.float32, muster.float16, muster.bfloat16, muster.float64)
-
-
-def _of_floats(results, has_aux):
-    """What a function of whole numbers gives. If whole numbers, MindSpore has gradients that are not 0."""
-    losses = results if isinstance(results, tuple) else (results,)
-    for loss in losses[:1] if has_aux else losses:
-        if _is_whole(loss):
-            raise ValueError(f"a loss is {loss.dtype} {loss.shape}: only floating tensors have gradients")
-    return results
-
-
-def _with_zeros(fn, positions, weights=None, has_aux=False):
-    """muster.value_and_grad, where the gradients of inputs of whole numbers are zeros of their dtype."""
-    if positions is None:
-        return muster.value_and_grad(fn, positions, weights, has_aux)
-    wanted = (positions,) if isinstance(positions, int) else tuple(positions)
-    functions = {}  # by the positions of inputs that have gradients
-
-    def function_of(moving):
-        if moving not in functions:
-            places = positions if moving == wanted else moving or None
-            functions[moving] = muster.value_and_grad(fn, places, weights, has_aux)
-        return functions[moving]
-
-    def both(*args, **kwargs):
-        moving = tuple(at for at in wanted if at >= len(args) or not _is_whole(args[at]))
-        if moving == wanted:
-            return function_of(moving)(*args, **kwargs)
-        if not moving and weights is None:
-            results, found = _of_floats(fn(*args, **kwargs), has_aux), ()
-        else:
-            results, found = function_of(moving)(*args, **kwargs)
-        of_inputs, of_weights = (found, ()) if weights is None else found if moving else ((), found)
-        of_inputs = iter(of_inputs)
-        whole = tuple(next(of_inputs) if at in moving else ops.zeros_like(args[at]) for at in wanted)
-        whole = whole[0] if isinstance(positions, int) else whole
-        return results, whole if weights is None else (whole, of_weights)
-
-    return both
-
-
 def grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False):
     """The gradients of value_and_grad alone; with `has_aux`, (gradients, results behind the loss)."""
-    both = _over_workers(_with_zeros(fn, grad_position, weights, has_aux), grad_position, weights)
+    both = _over_workers(_of_tensors(fn, grad_position, weights, has_aux), grad_position, weights)
     if return_ids:
         both = _named(both, grad_position, weights)
 
@@ -283,7 +284,7 @@ class GradOperation:
             return _sum_of_products(fn(*args[:-1]), args[-1])
 
         weights = weights if self.get_by_list else None
-        both = _with_zeros(weighed if self.sens_param else fn, positions, weights)
+        both = _of_tensors(weighed if self.sens_param else fn, positions, weights, is_whole=True)
         return _over_workers(both, positions, weights)
 
 
@@ -295,6 +296,10 @@ def _weights_of(fn):
 
 
 def _sum_of_products(results, flows):
+    if isinstance(results, dict):
+        if not isinstance(flows, dict) or len(flows) != len(results):
+            raise ValueError(f"sens must be a dict of {len(results)} tensors, one for each result")
+        return _sum_of_products(tuple(results.values()), tuple(flows.values()))
     if not isinstance(results, tuple):
         return ops.reduce_sum(ops.mul(results, flows))
     if not isinstance(flows, tuple) or len(flows) != len(results):

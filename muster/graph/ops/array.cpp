@@ -1,5 +1,7 @@
 #include "muster/graph/ops/array.h"
 
+#include "muster/graph/ops/rules.h"
+
 namespace muster::graph {
 
 Sizes sizes_of(const Attributes& attributes, std::string_view name) { return attributes.get(name, Sizes{}); }
@@ -29,7 +31,9 @@ bool broadcasts_to(const Shape& small, const Shape& large) {
 
 Value summed_like(const Value& gradient, const Value& like) {
   if (gradient.shape() == like.shape()) return gradient;
-  return apply("sum_to", {gradient}, {{"shape", like.shape().sizes()}});
+  return in_floats(gradient, [&](const Value& g) {
+    return apply("sum_to", {g}, {{"shape", like.shape().sizes()}});
+  });
 }
 
 }  // namespace muster::graph

@@ -57,11 +57,12 @@ Types infer_comparison(const Signature& signature) {
 }
 
 // By a: b a^(b-1), 0 where b is 0 whatever a is. By b: a^b log(a); where a <= 0 the logarithm has nothing to
-// say.
+// say, and for whole numbers it is none.
 std::vector<Value> pow_gradients(const Value& a, const Value& b, const Value& y, const Value& g) {
   const Value one = scalar_like(b, 1);
   const Value flat = apply("equal", {b, scalar_like(b, 0)});
   const Value lower = apply("pow", {a, apply("select", {flat, one, minus(b, one)})});
+  if (!is_floating(a.dtype())) return {times(g, times(b, lower)), Value()};
   const Value positive = apply("greater", {a, scalar_like(a, 0)});
   const Value log_a = apply("log", {apply("select", {positive, a, scalar_like(a, 1)})});
   return {times(g, times(b, lower)), times(g, times(y, log_a))};
@@ -95,7 +96,8 @@ std::vector<Value> gradient(const GradientQuery& query) {
   const Value& a = query.inputs[0];
   const Value& b = query.inputs[1];
   std::vector<Value> made = unreduced_gradients<kind>(a, b, query.outputs[0], query.output_gradients[0]);
-  if (made[0].defined()) made = {summed_like(made[0], a), summed_like(made[1], b)};
+  if (made[0].defined()) made[0] = summed_like(made[0], a);
+  if (made[1].defined()) made[1] = summed_like(made[1], b);
   return made;
 }
 

@@ -24,9 +24,11 @@ Types infer_extreme(const Signature& signature) {
 }
 
 std::vector<Value> gradient_extreme(const GradientQuery& query) {
-  return {apply(
-      "gather_elements_grad", {query.output_gradients[0], query.outputs[1]},
-      {{"axis", query.attributes.get("axis", std::int64_t{0})}, {"shape", query.inputs[0].shape().sizes()}})};
+  return {in_floats(query.output_gradients[0], [&](const Value& dy) {
+    return apply("gather_elements_grad", {dy, query.outputs[1]},
+                 {{"axis", query.attributes.get("axis", std::int64_t{0})},
+                  {"shape", query.inputs[0].shape().sizes()}});
+  })};
 }
 
 // Of equal ones the last; NaN stays from where it stands.

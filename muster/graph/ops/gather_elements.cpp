@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/ops/rules.h"
 #include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
@@ -48,7 +49,10 @@ Attributes axis_attribute(const GradientQuery& query) {
 std::vector<Value> gradient(const GradientQuery& query) {
   Attributes attributes = axis_attribute(query);
   attributes.set("shape", query.inputs[0].shape().sizes());
-  return {apply("gather_elements_grad", {query.output_gradients[0], query.inputs[1]}, attributes), Value()};
+  const auto scattered = [&](const Value& dy) {
+    return apply("gather_elements_grad", {dy, query.inputs[1]}, attributes);
+  };
+  return {in_floats(query.output_gradients[0], scattered), Value()};
 }
 
 std::vector<Value> gradient_of_grad(const GradientQuery& query) {

@@ -62,7 +62,11 @@ Types infer_grad(const Signature& signature) {
 template <Kind kind>
 std::vector<Value> gradient(const GradientQuery& query) {
   const Value& value = kernels::derivative_of_output(kind) ? query.outputs[0] : query.inputs[0];
-  return {apply(names_of(kind).backward, {query.output_gradients[0], value}, query.attributes)};
+  const auto rule = [&](const Value& dy) {
+    const Value at = is_floating(value.dtype()) ? value : as_numbers(value, dy);
+    return apply(names_of(kind).backward, {dy, at}, query.attributes);
+  };
+  return {in_floats(query.output_gradients[0], rule)};
 }
 
 // f''(x) of GELU: p(x) (2 - x^2), p the density of N(0, 1).

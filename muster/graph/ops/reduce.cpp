@@ -82,7 +82,12 @@ std::vector<Value> gradient_extreme(const GradientQuery& query) {
 }
 
 std::vector<Value> gradient_prod(const GradientQuery& query) {
-  return {apply("reduce_prod_grad", {query.output_gradients[0], query.inputs[0]}, query.attributes)};
+  const Value& x = query.inputs[0];
+  const auto rule = [&](const Value& dy) {
+    const Value floats = is_floating(x.dtype()) ? x : as_numbers(x, dy);
+    return apply("reduce_prod_grad", {dy, floats}, query.attributes);
+  };
+  return {in_floats(query.output_gradients[0], rule)};
 }
 
 std::vector<Value> gradient_sum_of_squares(const GradientQuery& query) {

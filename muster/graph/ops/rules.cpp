@@ -54,4 +54,10 @@ Value as_numbers(const Value& condition, const Value& like) {
   return apply("cast", {condition}, {{"dtype", like.dtype()}});
 }
 
+Value in_floats(const Value& gradient, const std::function<Value(const Value&)>& rule) {
+  if (is_floating(gradient.dtype())) return rule(gradient);
+  const Value floats = apply("cast", {gradient}, {{"dtype", DType::float64}});
+  return apply("cast", {rule(floats)}, {{"dtype", gradient.dtype()}});
+}
+
 }  // namespace muster::graph

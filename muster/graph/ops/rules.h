@@ -1,6 +1,7 @@
 // Private to graph: parts of gradient and shape rules.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -27,5 +28,8 @@ Value negated(const Value& x);
 Value where(const Value& condition, const Value& x);
 // A bool tensor as numbers of the dtype of `like`.
 Value as_numbers(const Value& condition, const Value& like);
+// What `rule` makes of a gradient, for rules that need floating numbers: those of whole numbers are float64
+// in it.
+Value in_floats(const Value& gradient, const std::function<Value(const Value&)>& rule);
 
 }  // namespace muster::graph

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "muster/graph/ops/array.h"
+#include "muster/graph/ops/rules.h"
 #include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/parallel.h"
 #include "muster/tensor/tensor.h"
@@ -88,8 +89,10 @@ Types infer(const Signature& signature) {
 std::vector<Value> gradient(const GradientQuery& query) {
   const Value& x = query.inputs[0];
   if (x.shape().rank() == 0) return {query.output_gradients[0]};
-  return {apply("gather_elements_grad", {query.output_gradients[0], query.outputs[1]},
-                {{"axis", query.attributes.get("axis", std::int64_t{-1})}, {"shape", x.shape().sizes()}})};
+  return {in_floats(query.output_gradients[0], [&](const Value& dy) {
+    return apply("gather_elements_grad", {dy, query.outputs[1]},
+                 {{"axis", query.attributes.get("axis", std::int64_t{-1})}, {"shape", x.shape().sizes()}});
+  })};
 }
 
 // Lines along the axis: element i of a line is `inner` behind the one before it.

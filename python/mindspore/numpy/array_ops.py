@@ -462,7 +462,7 @@ def argwhere(a):
 
 
 def unique(x, return_inverse=False):
-    """The elements, each once, as they come first; with `return_inverse`, and where each is."""
+    """The elements, each once, as they come first; with `return_inverse`, and where each of the flat x is."""
     import numpy
 
     flat = _shared.host(ravel(x))
@@ -474,7 +474,7 @@ def unique(x, return_inverse=False):
     if not return_inverse:
         return found
     whole = muster.int64 if found.dtype == muster.int64 else muster.int32
-    return found, ops.reshape(ops.cast(muster.Tensor(place[inverse.ravel()]), whole), tensor(x).shape)
+    return found, ops.cast(muster.Tensor(place[inverse.ravel()]), whole)
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):

@@ -325,10 +325,11 @@ void bind_session(nb::module_& core) {
       [](bool namesakes_differ, bool falls_back) {
         graph::tell_namesakes_apart(namesakes_differ);
         graph::set_runs_untraceable(falls_back);
+        graph::set_differentiates_whole_numbers(true);
       },
       nb::arg("namesakes_differ"), nb::arg("falls_back"),
-      "What MindSpore's scripts expect: parameters of one name begin differently, and code that cannot be "
-      "traced runs op by op.");
+      "What MindSpore's scripts expect: parameters of one name begin differently, code that cannot be "
+      "traced runs op by op, and whole numbers have gradients.");
   bind_context(core);
   nb::class_<train::DistributedReducer>(
       core, "DistributedGradReducer",

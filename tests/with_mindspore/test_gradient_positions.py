@@ -1,0 +1,83 @@
+"""Inputs without tensors among those that gradients are asked for, and results that are dicts."""
+
+import sys
+
+import pytest
+from places import COMPAT_PACKAGES
+
+sys.path.insert(0, str(COMPAT_PACKAGES))
+
+import mindspore as ms
+from mindspore import Tensor, nn, ops
+
+_X, _Y = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+
+
+@pytest.fixture(params=[ms.PYNATIVE_MODE, ms.GRAPH_MODE], autouse=True)
+def _mode(request):
+    ms.set_context(mode=request.param)
+    yield
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+class _Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.w = ms.Parameter(Tensor([2.0, 5.0]), name="w")
+
+    def construct(self, x, number, y=None):
+        product = x * self.w * (1 if number is None or isinstance(number, str | list) else number)
+        return product if y is None else product + y
+
+
+def _plain(value):
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else value.asnumpy().tolist()
+
+
+def test_numbers_have_no_gradients_and_are_left_out():
+    net = _Net()
+    of_x, of_y, of_w = [6.0, 15.0], [1.0, 1.0], ([3.0, 6.0],)
+    assert _plain(ms.grad(net, (0, 1, 2))(_X, 3, _Y)) == (of_x, of_y)
+    assert _plain(ms.grad(net, (0, 1))(_X, 3)) == of_x
+    assert ms.grad(net, 1)(_X, 3) == ()
+    assert ms.grad(net, (1,))(_X, 3) == ()
+    value, found = ms.value_and_grad(net, (0, 1), net.trainable_params())(_X, 3)
+    assert _plain(value) == [6.0, 30.0]
+    assert _plain(found) == (of_x, of_w)
+    assert _plain(ms.grad(net, 1, net.trainable_params())(_X, 3)) == ((), of_w)
+    assert _plain(ops.GradOperation(get_all=True)(net)(_X, 3)) == (of_x,)
+    assert _plain(ops.GradOperation(get_all=True)(net)(_X, 3, _Y)) == (of_x, of_y)
+    assert _plain(ops.GradOperation(get_all=True, get_by_list=True)(net, net.trainable_params())(_X, 3)) == (
+        (of_x,),
+        of_w,
+    )
+    (position, gradient) = ms.grad(net, (0, 1), return_ids=True)(_X, 3)
+    assert (position, _plain(gradient)) == (0, of_x)
+
+
+@pytest.mark.parametrize("other", [None, "text", True, [2, 3]])
+def test_so_have_texts_none_and_lists_of_numbers(other):
+    assert _plain(ms.grad(_Net(), (0, 1))(_X, other)) == [2.0, 5.0]
+
+
+def test_one_function_is_called_with_numbers_and_with_tensors():
+    gradients = ms.grad(_Net(), (0, 1))
+    assert _plain(gradients(_X, 3)) == [6.0, 15.0]
+    assert _plain(gradients(_X, _Y)) == ([6.0, 20.0], [2.0, 10.0])
+    assert _plain(gradients(_X, 2)) == [4.0, 10.0]
+
+
+def test_a_position_behind_the_inputs_is_an_error():
+    with pytest.raises(ValueError, match="argument 3"):
+        ms.grad(_Net(), (0, 3))(_X, 3)
+
+
+def test_the_gradient_of_a_dict_of_results_is_a_dict():
+    class Net(nn.Cell):
+        def construct(self, x):
+            return {"twice": x * 2, "square": x * x}
+
+    sens = {"twice": Tensor([1.0, 10.0]), "square": Tensor([0.5, 1.0])}
+    assert _plain(ops.GradOperation(sens_param=True)(Net())(_X, sens)) == [3.0, 24.0]
+    with pytest.raises(ValueError, match="sens must be a dict of 2 tensors"):
+        ops.GradOperation(sens_param=True)(Net())(_X, {"twice": _X})
