@@ -1,4 +1,5 @@
 #include "muster/graph/function.h"
+#include "muster/graph/host_function.h"
 
 #include <fmt/format.h>
 
@@ -262,6 +263,17 @@ class FallbackScope {
   bool was_eager_, fell_back_;
 };
 
+class MayFallBack {
+ public:
+  explicit MayFallBack(bool may) : before_(std::exchange(thread_state().may_fall_back, may)) {}
+  ~MayFallBack() { thread_state().may_fall_back = before_; }
+  MayFallBack(const MayFallBack&) = delete;
+  MayFallBack& operator=(const MayFallBack&) = delete;
+
+ private:
+  bool before_;
+};
+
 // What the error that is being handled says in its last line, where a Python exception has its message.
 std::string current_message() {
   try {
@@ -275,6 +287,8 @@ std::string current_message() {
 }
 
 }  // namespace
+
+bool may_fall_back() { return thread_state().may_fall_back && is_tracing(); }
 
 Values Function::run_op_by_op(std::span<const Value> inputs) {
   const FallbackScope op_by_op(true);
@@ -305,6 +319,7 @@ Values Function::operator()(std::span<const Value> inputs, std::string_view extr
   const RunContext context = default_context();
   const bool may_fall_back = process_state().runs_untraceable && context.stages == nullptr;
   thread_state().looked_at_traced = false;
+  const MayFallBack scope(may_fall_back);
   try {
     return run_plan(inputs, extra, context);
   } catch (...) {

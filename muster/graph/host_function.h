@@ -1,5 +1,5 @@
 // Second public header of `graph`, for the Python bindings (tools/check_layout.py): functions of the program
-// around the graph as ops.
+// around the graph as ops, and whether code may leave a trace.
 #pragma once
 
 #include <cstdint>
@@ -20,5 +20,9 @@ std::int64_t keep_host_function(HostFunction function);
 // where no output is used. It has no gradient.
 Values call_host_function(std::int64_t number, std::span<const Value> inputs,
                           std::span<const TensorType> types, bool always);
+
+// Whether code of this thread is traced for a function that may run op by op instead (note_untraceable), as
+// Python code does that asks for the text of a tensor.
+bool may_fall_back();
 
 }  // namespace muster::graph

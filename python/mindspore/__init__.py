@@ -8,7 +8,19 @@ import os
 from mindspore import _cell_texts as _cell_texts
 from mindspore import _cells as _cells
 from mindspore import _errors as _errors
-from mindspore import _members, _names, amp, common, communication, context, dataset, nn, ops, train
+from mindspore import (
+    _members,
+    _names,
+    _printing,
+    amp,
+    common,
+    communication,
+    context,
+    dataset,
+    nn,
+    ops,
+    train,
+)
 from mindspore import _optimizers as _optimizers
 from mindspore import _primitives as _primitives
 from mindspore import _tensors as _tensors
@@ -307,6 +319,7 @@ _HOLDERS = {
 }
 _names.refuse_missing_modules()
 _members.attach()
+_printing.install()
 _core._run_foreign_scripts(True, os.environ.get("MUSTER_STRICT", "0") != "1")
 __version__ = "2.7.0"  # of MindSpore, for scripts that ask: the one whose names and defaults these are
 __getattr__ = _names.missing(

@@ -9,12 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include "muster/graph/host_function.h"
 #include "muster/train/train.h"
 #include "python/muster/bindings/arguments.h"
 #include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/initializer.h"
 #include "python/muster/bindings/parameter.h"
 #include "python/muster/bindings/process.h"
+#include "python/muster/bindings/results.h"
+#include "python/muster/bindings/tensor_text.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -246,6 +249,7 @@ void set_attribute(nb::handle self, nb::str name_object, nb::handle value) {
     return;
   }
   if (takes_place(cell, name, value)) return;
+  if (graph::may_fall_back() && holds_traced(value)) leave_trace(fmt::format("attribute '{}'", name));
   refuse_replacing_built_in(self, cell, name, value);
   remove_tuple(cell, self, name_object);
   set_plainly(self, name_object, value);

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "muster/graph/graph.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -21,6 +22,18 @@ bool is_constant(nb::handle result) {
 
 }  // namespace
 
+bool holds_traced(nb::handle value) {
+  if (is_value(value)) return nb::cast<const graph::Value&>(value).is_traced();
+  if (nb::isinstance<nb::tuple>(value) || nb::isinstance<nb::list>(value)) {
+    for (const nb::handle part : nb::iter(value))
+      if (holds_traced(part)) return true;
+  } else if (nb::isinstance<nb::dict>(value)) {
+    for (const auto [key, part] : nb::borrow<nb::dict>(value))
+      if (holds_traced(part)) return true;
+  }
+  return false;
+}
+
 ResultForm ResultForm::of(nb::handle result, graph::Values& values, const std::string& name) {
   ResultForm form;
   const auto add_part = [&](nb::handle part) { form.parts_.push_back(of(part, values, name)); };
@@ -33,10 +46,11 @@ ResultForm ResultForm::of(nb::handle result, graph::Values& values, const std::s
     form.kind_ = Kind::dict;
     form.constant_ = nb::borrow<nb::dict>(result).keys();
     for (const auto [key, part] : nb::borrow<nb::dict>(result)) add_part(part);
-  } else if (is_constant(result)) {
+  } else if (graph::falls_back() || is_constant(result)) {
     form.kind_ = Kind::constant;
     form.constant_ = nb::borrow(result);
   } else {
+    graph::note_untraceable();  // op by op, code may return anything
     const auto type = class_name(result);
     throw nb::type_error(
         (name + " returned a " + type + "; traced code returns tensors, or tuples, lists and dicts of them")

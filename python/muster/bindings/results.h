@@ -29,4 +29,7 @@ class ResultForm {
   std::vector<ResultForm> parts_;
 };
 
+// Whether it is a tensor that is traced, or a tuple, list or dict that holds one.
+bool holds_traced(nb::handle value);
+
 }  // namespace muster::python

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "muster/graph/graph.h"
+#include "muster/graph/host_function.h"
 #include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/value.h"
 
@@ -50,6 +52,12 @@ bool is_noted(const graph::Value& value) {
 
 }  // namespace
 
+void leave_trace(const std::string& what) {
+  if (!graph::may_fall_back()) return;
+  graph::note_untraceable();
+  throw Exception(Code::invalid_argument, what + " has no value while its graph is made");
+}
+
 nb::object element_object(const Tensor& tensor, std::int64_t index) {
   switch (tensor.dtype()) {
     case DType::float32:
@@ -94,7 +102,10 @@ std::string representation_of(const graph::Value& value, nb::handle self) {
   const std::string kind = class_name(self);
   const std::string type =
       "shape=" + to_string(value.shape()) + ", dtype=" + std::string(to_string(value.dtype())) + ")";
-  if (is_noted(value)) return kind + "(being traced, " + type;
+  if (is_noted(value)) {
+    leave_trace("the text of a tensor");
+    return kind + "(being traced, " + type;
+  }
   const bool is_absent =
       value.is_parameter() ? value.parameter()->absence() != nullptr : value.tensor().absence() != nullptr;
   const bool is_declared =
