@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -82,11 +83,20 @@ void write_line(Size size, std::int64_t channels, Channels layout, std::int64_t 
 
 bool shrinks(Size from, Size to) { return to.height <= from.height && to.width <= from.width; }
 
+// What is summed up of values: float64 keeps its digits.
 template <class Value>
-Value rounded(float value, bool halves_up) {
-  if constexpr (!std::is_same_v<Value, std::uint8_t>) return value;
-  const float whole = halves_up ? std::floor(value + 0.5f) : std::nearbyint(value);
-  return static_cast<Value>(std::clamp(whole, 0.0f, 255.0f));
+using Sum = std::conditional_t<std::is_same_v<Value, double>, double, float>;
+
+template <class Value>
+Value rounded(Sum<Value> value, bool halves_up) {
+  if constexpr (std::is_floating_point_v<Value>) {
+    return value;
+  } else {
+    using Limits = std::numeric_limits<Value>;
+    const float whole = halves_up ? std::floor(value + 0.5f) : std::nearbyint(value);
+    return static_cast<Value>(
+        std::clamp(whole, static_cast<float>(Limits::min()), static_cast<float>(Limits::max())));
+  }
 }
 
 template <class Value>
@@ -108,7 +118,7 @@ void cut_weights(AxisTaps& axis) {
   for (float& weight : axis.weights) weight = std::nearbyint(weight * one) / one;
 }
 
-// First along the lines, then across them, in float32.
+// First along the lines, then across them, in float32 or float64.
 template <class Value>
 void resample_weighted(const ImageView<Value>& image, Size size, Interpolation interpolation, Channels layout,
                        Value* out) {
@@ -124,25 +134,25 @@ void resample_weighted(const ImageView<Value>& image, Size size, Interpolation i
   std::size_t even = line.values;
   if (interpolation == Interpolation::area && is_half) even = 0;
   if (interpolation == Interpolation::cubic) even -= even % 8;
-  Lines<float, std::function<void(std::int64_t, float*)>> lines(
-      rows.taps, line.values, [&](std::int64_t number, float* to) {
+  Lines<Sum<Value>, std::function<void(std::int64_t, Sum<Value>*)>> lines(
+      rows.taps, line.values, [&](std::int64_t number, Sum<Value>* to) {
         const Value* from = image.line(number);
-        std::fill_n(to, line.values, 0.0f);
+        std::fill_n(to, line.values, Sum<Value>{0});
         for (std::size_t k = 0; k < static_cast<std::size_t>(line.taps); ++k) {
           const std::int32_t* places = line.places.data() + k * line.values;
           const float* weights = line.weights.data() + k * line.values;
           for (std::size_t j = 0; j < line.values; ++j)
-            to[j] += weights[j] * static_cast<float>(from[places[j]]);
+            to[j] += weights[j] * static_cast<Sum<Value>>(from[places[j]]);
         }
       });
-  std::vector<float> sums(line.values);
+  std::vector<Sum<Value>> sums(line.values);
   for (std::int64_t y = 0; y < size.height; ++y) {
-    std::fill(sums.begin(), sums.end(), 0.0f);
+    std::fill(sums.begin(), sums.end(), Sum<Value>{0});
     for (std::int64_t k = 0; k < rows.taps; ++k) {
       const auto tap = static_cast<std::size_t>(y * rows.taps + k);
       const float weight = rows.weights[tap];
       if (weight == 0) continue;
-      const float* from = lines.line(rows.places[tap]);
+      const Sum<Value>* from = lines.line(rows.places[tap]);
       for (std::size_t j = 0; j < line.values; ++j) sums[j] += weight * from[j];
     }
     write_line(size, image.channels, layout, y, out, [&](std::size_t begin, std::size_t count, Value* to) {
@@ -198,10 +208,35 @@ void resample(const ImageView<std::uint8_t>& image, Size size, Interpolation int
   resample_weighted(image, size, interpolation, layout, out);
 }
 
-void resample(const ImageView<float>& image, Size size, Interpolation interpolation, Channels layout,
-              float* out) {
+namespace {
+
+template <class Value>
+void resample_values(const ImageView<Value>& image, Size size, Interpolation interpolation, Channels layout,
+                     Value* out) {
   if (interpolation == Interpolation::nearest) return resample_nearest(image, size, layout, out);
   resample_weighted(image, size, interpolation, layout, out);
+}
+
+}  // namespace
+
+void resample(const ImageView<float>& image, Size size, Interpolation interpolation, Channels layout,
+              float* out) {
+  resample_values(image, size, interpolation, layout, out);
+}
+
+void resample(const ImageView<double>& image, Size size, Interpolation interpolation, Channels layout,
+              double* out) {
+  resample_values(image, size, interpolation, layout, out);
+}
+
+void resample(const ImageView<std::int16_t>& image, Size size, Interpolation interpolation, Channels layout,
+              std::int16_t* out) {
+  resample_values(image, size, interpolation, layout, out);
+}
+
+void resample(const ImageView<std::uint16_t>& image, Size size, Interpolation interpolation, Channels layout,
+              std::uint16_t* out) {
+  resample_values(image, size, interpolation, layout, out);
 }
 
 }  // namespace muster::data

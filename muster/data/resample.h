@@ -20,10 +20,17 @@ struct ImageView {
   const Value* line(std::int64_t y) const { return values + y * row_values; }
 };
 
-// Writes the image at `size`: (H, W, C), or (C, H, W) for Channels::first. Bytes are rounded to the nearest.
+// Writes the image at `size`: (H, W, C), or (C, H, W) for Channels::first. Whole numbers are rounded to the
+// nearest.
 void resample(const ImageView<std::uint8_t>& image, Size size, Interpolation interpolation, Channels layout,
               std::uint8_t* out);
 void resample(const ImageView<float>& image, Size size, Interpolation interpolation, Channels layout,
               float* out);
+void resample(const ImageView<double>& image, Size size, Interpolation interpolation, Channels layout,
+              double* out);
+void resample(const ImageView<std::int16_t>& image, Size size, Interpolation interpolation, Channels layout,
+              std::int16_t* out);
+void resample(const ImageView<std::uint16_t>& image, Size size, Interpolation interpolation, Channels layout,
+              std::uint16_t* out);
 
 }  // namespace muster::data

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "muster/data/image.h"
@@ -28,20 +29,46 @@ struct Target {
   Channels layout = Channels::last;
 };
 
-void resample_window(const ValueType& input, const Window& window, const Target& target, const std::byte* in,
-                     std::byte* out) {
-  if (input.dtype == DType::uint8)
-    resample(view_of<std::uint8_t>(input, window, in), target.size, target.interpolation, target.layout,
-             reinterpret_cast<std::uint8_t*>(out));
-  else
-    resample(view_of<float>(input, window, in), target.size, target.interpolation, target.layout,
-             reinterpret_cast<float*>(out));
+template <class Value>
+void resample_as(const ValueType& input, const Window& window, const Target& target, const std::byte* in,
+                 std::byte* out) {
+  resample(view_of<Value>(input, window, in), target.size, target.interpolation, target.layout,
+           reinterpret_cast<Value*>(out));
 }
 
-Result<> check_resizable(const std::string& operation, const ValueType& input) {
-  if (input.dtype != DType::uint8 && input.dtype != DType::float32)
-    return fail(Code::invalid_argument, fmt::format("{} takes images of uint8 or float32, not {}", operation,
-                                                    to_string(input.dtype)));
+// `nearest` moves values, so it takes those of any type by their sizes.
+void resample_window(const ValueType& input, const Window& window, const Target& target, const std::byte* in,
+                     std::byte* out) {
+  switch (input.dtype) {
+    case DType::uint8:
+    case DType::bool_:
+    case DType::int8:
+      return resample_as<std::uint8_t>(input, window, target, in, out);
+    case DType::int16:
+      return resample_as<std::int16_t>(input, window, target, in, out);
+    case DType::uint16:
+    case DType::float16:
+      return resample_as<std::uint16_t>(input, window, target, in, out);
+    case DType::float64:
+      return resample_as<double>(input, window, target, in, out);
+    default:
+      return resample_as<float>(input, window, target, in, out);
+  }
+}
+
+bool is_resizable(DType dtype, Interpolation interpolation) {
+  constexpr std::array any = {DType::uint8,  DType::bool_,   DType::int16,
+                              DType::uint16, DType::float32, DType::float64};
+  constexpr std::array moved = {DType::int8, DType::float16, DType::int32};
+  if (std::ranges::find(any, dtype) != any.end()) return true;
+  return interpolation == Interpolation::nearest && std::ranges::find(moved, dtype) != moved.end();
+}
+
+Result<> check_resizable(const std::string& operation, const ValueType& input, Interpolation interpolation) {
+  if (!is_resizable(input.dtype, interpolation))
+    return fail(Code::invalid_argument,
+                fmt::format("{} takes images of uint8, int16, uint16, float32, float64 or bool, not {}",
+                            operation, to_string(input.dtype)));
   if (input.shape[0] == 0 || input.shape[1] == 0)
     return fail(Code::invalid_argument,
                 fmt::format("{}: the image {} has no pixels", operation, to_string(input.shape)));
@@ -65,7 +92,7 @@ class Resize final : public ImageTransform {
     return check_size(name(), {size_.height, size_.width == 0 ? size_.height : size_.width});
   }
   Result<Size> output_size(const ValueType& input) const override {
-    MUSTER_TRY_VOID(check_resizable(name(), input));
+    MUSTER_TRY_VOID(check_resizable(name(), input, interpolation_));
     if (size_.width != 0) return size_;
     const std::int64_t height = input.shape[0], width = input.shape[1], side = size_.height;
     if (height < 0 || width < 0) return Size{-1, -1};
@@ -115,7 +142,7 @@ class RandomResizedCrop final : public ImageTransform {
     return {};
   }
   Result<Size> output_size(const ValueType& input) const override {
-    MUSTER_TRY_VOID(check_resizable(name(), input));
+    MUSTER_TRY_VOID(check_resizable(name(), input, options_.interpolation));
     return options_.size;
   }
   void run_image(const ValueType& input, const RandomStream& random, const std::byte* in,
