@@ -81,19 +81,53 @@ def test_rows_behind_sync_wait_are_made_with_what_the_rows_before_left():
     assert seen == [1, 12, 23, 31, 42, 53, 61, 72, 83]
 
 
-def test_a_sampler_may_be_anything_with_indices():
-    class Indices:
-        def __init__(self):
-            self.numbers = [3, 1, 1, 0]
+_NUMBERS = [3, 1, 1, 0, 2, 2, 3]  # more than there are rows
 
-        def __getitem__(self, index):
-            return self.numbers[index]
 
-        def __len__(self):
-            return len(self.numbers)
+class _Indexed:
+    def __getitem__(self, index):
+        return _NUMBERS[index]
 
-    rows = ds.NumpySlicesDataset([10, 11, 12, 13], ["x"], sampler=Indices())
-    assert [int(row[0]) for row in rows.create_tuple_iterator(output_numpy=True)] == [13, 11, 11, 10]
+    def __len__(self):
+        return len(_NUMBERS)
+
+
+class _Iterated:
+    def __iter__(self):
+        return iter(_NUMBERS)
+
+
+class _Sampler(ds.Sampler):
+    def __iter__(self):
+        yield from _NUMBERS
+
+
+class _Source:
+    def __getitem__(self, index):
+        return np.array(10 + index)
+
+    def __len__(self):
+        return 4
+
+
+@pytest.mark.parametrize("kind", [_Indexed, _Iterated, _Sampler])
+def test_a_sampler_of_a_script_gives_as_many_rows_as_it_likes(kind):
+    for source in (
+        lambda sampler: ds.NumpySlicesDataset([10, 11, 12, 13], ["x"], sampler=sampler),
+        lambda sampler: ds.GeneratorDataset(_Source(), ["x"], sampler=sampler),
+    ):
+        rows = source(kind())
+        for _ in range(2):
+            made = rows.create_tuple_iterator(num_epochs=1, output_numpy=True)
+            assert [int(row[0]) for row in made] == [10 + number for number in _NUMBERS]
+        assert rows.get_dataset_size() == len(_NUMBERS)
+    limited = _Sampler(3)
+    rows = ds.NumpySlicesDataset([10, 11, 12, 13], ["x"], sampler=limited)
+    assert [int(row[0]) for row in rows.create_tuple_iterator(num_epochs=1, output_numpy=True)] == [
+        13,
+        11,
+        11,
+    ]
 
 
 def test_columns_of_bytes_are_decoded(tmp_path):

@@ -184,9 +184,7 @@ def test_a_profiler_with_a_schedule_may_start_later(tmp_path, capfd):
 
     net, wanted = Net(), schedule(wait=0, active=2, repeat=1)
     profiler = Profiler(start_profile=False, schedule=wanted, on_trace_ready=str(tmp_path / "later"))
-    other = Profiler(
-        output_path=str(tmp_path / "other"), host_sys=[HostSystem.CPU]
-    )  # it can
+    other = Profiler(output_path=str(tmp_path / "other"), host_sys=[HostSystem.CPU])  # it can
     net(mindspore.Tensor(ROWS[:4]))
     other.stop()
     profiler.start()

@@ -53,10 +53,9 @@ class Sampler:
         return None
 
     def _chosen(self, rows, random, labels):
-        """Numbers below `rows`."""
+        """Numbers below `rows`: all that it gives, which may be more or fewer than there are."""
         self.dataset_size = rows
-        wanted = self.num_samples or rows
-        return [int(at) for at in itertools.islice(iter(self), wanted)]
+        return [int(at) for at in itertools.islice(iter(self), self.num_samples or None)]
 
     def _order(self, rows, random, labels=None):
         """The row numbers of one pass."""
@@ -382,7 +381,7 @@ def checked(sampler):
 
 def _is_iterable(sampler):
     """Whether it gives row numbers: by __iter__, or one by one by __getitem__."""
-    if isinstance(sampler, str | bytes | dict):
+    if isinstance(sampler, str | bytes):
         return False
     return hasattr(sampler, "__iter__") or hasattr(sampler, "__getitem__")
 
