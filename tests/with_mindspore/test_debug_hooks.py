@@ -81,6 +81,20 @@ def test_rows_behind_sync_wait_are_made_with_what_the_rows_before_left():
     assert seen == [1, 12, 23, 31, 42, 53, 61, 72, 83]
 
 
+def test_conditions_are_checked():
+    rows = ds.NumpySlicesDataset([1, 2, 3], shuffle=False).sync_wait("policy")
+    for wrong, kind, text in (
+        (lambda: rows.map(lambda x: x).shuffle(4), RuntimeError, "No shuffle after sync operators"),
+        (lambda: rows.sync_wait("policy"), RuntimeError, "already in use"),
+        (lambda: rows.sync_wait("other", num_batch=-1), ValueError, "num_batch need to be greater than 0"),
+        (lambda: rows.sync_update("policy", num_batch=-1), RuntimeError, "can only be positive"),
+        (lambda: rows.sync_update("nowhere"), RuntimeError, "Condition name not found"),
+    ):
+        with pytest.raises(kind, match=text):
+            wrong()
+    assert rows.get_dataset_size() == 3
+
+
 _NUMBERS = [3, 1, 1, 0, 2, 2, 3]  # more than there are rows
 
 

@@ -283,7 +283,7 @@ class Dataset(_facts.Facts):
         _checks.whole("buffer_size", buffer_size, 2)
         if self._conditions:
             raise RuntimeError(
-                f"shuffle comes behind sync_wait({next(iter(self._conditions))!r}): put it before"
+                f"No shuffle after sync operators: put it before sync_wait({next(iter(self._conditions))!r})"
             )
         return self._derived(
             lambda pipeline: pipeline.shuffle(buffer_size),
@@ -386,7 +386,9 @@ class Dataset(_facts.Facts):
         """Names a condition; sync_update calls its callback. Rows behind it are made when they are asked for:
         each with what the callbacks of the rows before it left."""
         _checks.of_type("condition_name", condition_name, str)
-        _checks.whole("num_batch", num_batch, 1)
+        _checks.of_type("num_batch", num_batch, int)
+        if num_batch < 1:
+            raise ValueError("num_batch need to be greater than 0.")
         if callback is not None and not callable(callback):
             raise TypeError("callback should be a function.")
         if condition_name in self._conditions:
