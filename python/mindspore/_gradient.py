@@ -5,7 +5,14 @@ import math
 import sys
 
 import muster
-from muster import ops
+from muster import _core, ops
+
+
+def _refuse_without_gradients():
+    is_off = _core._set_without_gradient(True)
+    _core._set_without_gradient(is_off)
+    if is_off:
+        raise RuntimeError("In no_grad context, you can not calculate gradient")
 
 
 def value_and_grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False):
@@ -38,6 +45,7 @@ def _of_tensors(fn, positions, weights=None, has_aux=False, is_whole=False):
 
     One that remains is a gradient alone (with `is_whole` a tuple), none is ().
     """
+    _refuse_without_gradients()
     functions = {}
 
     def function_for(places):
@@ -46,6 +54,7 @@ def _of_tensors(fn, positions, weights=None, has_aux=False, is_whole=False):
         return functions[places]
 
     def both(*args, **kwargs):
+        _refuse_without_gradients()
         kept = _with_tensors(positions, args)
         if kept is positions:
             return function_for(positions)(*args, **kwargs)

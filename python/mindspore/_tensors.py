@@ -1,34 +1,60 @@
 """What MindSpore's tensors and parameters have beside muster's; functions by name are in _members."""
 
+import itertools
+import weakref
+
 import muster
 from muster import _core
 
 Tensor = muster.Tensor
+_numbers = itertools.count()
+_hooked = {}  # by the id of a tensor: (what tells its end, the functions its gradient goes through)
+
+
+def _pass_gradients(tensor, functions):
+    """The tensor's gradient goes through the functions that there are by then, the first one first."""
+    from mindspore import _hooks
+
+    def through(gradient):
+        for function in tuple(functions.values()):
+            answer = function(gradient)
+            gradient = gradient if answer is None else answer
+        return gradient
+
+    _core._set_value(tensor, _hooks.with_gradient(tensor, through))
+
+
+def _functions_of(tensor):
+    key = id(tensor)
+    if key not in _hooked:
+        functions = {}
+        _pass_gradients(tensor, functions)
+        _hooked[key] = (weakref.ref(tensor, lambda _: _hooked.pop(key, None)), functions)
+    return _hooked[key][1]
 
 
 def register_hook(self, hook):
     """A function that is called with the gradient of the tensor; what it gives, unless None, takes its place.
 
-    The handle's remove() ends it.
+    Several are called in the order of their registration. The handle's remove() ends it.
 
     Raises:
+        TypeError: The hook is no function.
         NotImplementedError: The tensor is a parameter, whose gradient no function would see.
     """
     from mindspore import _hooks
 
+    if not callable(hook):
+        raise TypeError(f"register_hook() takes a function, not {type(hook).__name__}")
     if isinstance(self, _core.Parameter):
         raise NotImplementedError(
             f"Parameter.register_hook() of '{self.name}' is not provided: change the gradients that "
             "value_and_grad gives before the optimizer takes them"
         )
-
-    functions = {0: hook}
-
-    def through(gradient):
-        return functions[0](gradient) if functions else None
-
-    _core._set_value(self, _hooks.with_gradient(self, through))
-    return _hooks.HookHandle(functions, 0)
+    functions = _functions_of(self)
+    number = next(_numbers)
+    functions[number] = hook
+    return _hooks.HookHandle(functions, number)
 
 
 def _array_priority(self) -> float:
