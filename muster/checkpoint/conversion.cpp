@@ -172,7 +172,9 @@ class FileWriter {
       places.push_back({.name = tensor.name, .dtype = tensor.dtype, .shape = Shape(box_of(i).size)});
       by_name[tensor.name] = i;
     }
-    MUSTER_TRY(const safetensors::Metadata metadata, manifest());
+    safetensors::Metadata metadata;
+    MUSTER_TRY(std::string layout, manifest());
+    if (!layout.empty()) metadata[std::string(layout_metadata)] = std::move(layout);
     MUSTER_TRY(const safetensors::Header header, safetensors::plan(std::move(places), metadata));
     MUSTER_TRY_VOID(file_->append(std::as_bytes(std::span(header.bytes))));
     for (const safetensors::Place& place : header.places) {
@@ -182,8 +184,8 @@ class FileWriter {
     return {};
   }
 
-  Result<safetensors::Metadata> manifest() const {
-    if (!layout_) return safetensors::Metadata{};
+  Result<std::string> manifest() const {
+    if (!layout_) return std::string();
     LayoutManifest made{.layout = {.axes = layout_->axes}, .rank = rank_};
     for (std::size_t i = 0; i < cuts_.size(); ++i) {
       if (cuts_[i].empty()) continue;
@@ -191,8 +193,7 @@ class FileWriter {
       made.layout.rules.push_back({tensor.name, cuts_[i]});
       made.shapes[tensor.name] = tensor.shape;
     }
-    MUSTER_TRY(std::string text, encode_layout(made));
-    return safetensors::Metadata{{std::string(layout_metadata), std::move(text)}};
+    return encode_layout(made);
   }
 
   Result<> write_ckpt() {
@@ -202,6 +203,8 @@ class FileWriter {
       std::vector<FilePart> parts = parts_of(tensor.name, tensor.dtype, Shape(box.size));
       MUSTER_TRY_VOID(write_elements(tensor, box, &parts));
     }
+    MUSTER_TRY(const std::string layout, manifest());
+    if (!layout.empty()) MUSTER_TRY_VOID(file_->append(layout_entry(layout)));
     return {};
   }
 

@@ -28,10 +28,10 @@ struct Converted {
   std::size_t cut = 0;                    // of these, those that are cut in the destinations
   std::uint64_t bytes = 0;                // of the elements of the whole
 };
-// The same bits, in pieces as `to` says; a name that ends in .safetensors gets that format with a manifest of
-// the layout, every other one that of .ckpt. Some 20 MB of memory, however large the tensors are. State of an
-// optimizer ("moments.fc.weight" beside "fc.weight", of the same shape) is cut as its parameter is. Each file
-// is whole, or not there. Errors name the tensor, its shapes and what would do.
+// The same bits, in pieces as `to` says, with a manifest of the layout; a name that ends in .safetensors gets
+// that format, every other one that of .ckpt. Some 20 MB of memory, however large the tensors are. State of
+// an optimizer ("moments.fc.weight" beside "fc.weight", of the same shape) is cut as its parameter is. Each
+// file is whole, or not there. Errors name the tensor, its shapes and what would do.
 Result<Converted> convert(const Conversion& conversion, Storage& storage = real_storage());
 
 // The wholes of files of pieces, or of wholes, in memory.

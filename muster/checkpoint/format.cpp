@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "muster/base/protobuf.h"
+#include "muster/checkpoint/mesh_layout.h"
 
 namespace muster::checkpoint {
 namespace {
@@ -160,6 +161,12 @@ std::optional<DType> type_named(std::string_view text) {
 
 // ---- One tensor -------------------------------------------------------------------------------------------
 
+constexpr std::string_view text_type = "str";  // of an entry that is no tensor: characters of four bytes
+constexpr std::uint64_t layout_bytes_max = std::uint64_t{64} << 20;
+constexpr std::size_t character_bytes = 4;
+constexpr std::string_view checksum_mark = "crc_num";  // behind the entries, and ten digits
+constexpr std::uint64_t checksum_bytes = checksum_mark.size() + 10;
+
 // One part of a tensor as the file has it.
 struct Part {
   std::vector<std::int64_t> dims;
@@ -226,6 +233,24 @@ Result<Part> read_tensor(Reader reader) {
     }
   }
   return part;
+}
+
+// ---- Texts ------------------------------------------------------------------------------------------------
+
+// The layout of pieces is ASCII.
+Result<std::string> text_of(const Part& part, Window& file, const Reader& reader) {
+  if (part.content.size > layout_bytes_max || part.content.size % character_bytes != 0)
+    return reader.bad("the layout of its pieces is no text", part.offset);
+  MUSTER_TRY(const std::string wide, file.text(part.content));
+  std::string text;
+  for (std::size_t at = 0; at < wide.size(); at += character_bytes) text += wide[at];
+  return text;
+}
+
+Result<bool> is_checksum(Window& file, ByteRange rest) {
+  if (rest.size != checksum_bytes) return false;
+  MUSTER_TRY(const std::string text, file.text(rest));
+  return text.starts_with(checksum_mark);
 }
 
 // ---- Parts to entries -------------------------------------------------------------------------------------
@@ -340,12 +365,27 @@ std::vector<std::byte> encode(std::span<const Entry> entries, std::size_t part_b
   return bytes;
 }
 
-Result<std::vector<StoredTensor>> index(const InputFile& file, const std::string& path) {
+std::vector<std::byte> layout_entry(std::string_view layout) {
+  std::vector<std::byte> wide(layout.size() * character_bytes);
+  for (std::size_t at = 0; at < layout.size(); ++at)
+    wide[at * character_bytes] = static_cast<std::byte>(layout[at]);
+  Writer head;
+  head.tag(field_dims, varint);
+  head.number(1);
+  head.text(field_type, text_type);
+  std::vector<std::byte> made = part_head(std::string(layout_metadata), head.take(), wide.size());
+  made.insert(made.end(), wide.begin(), wide.end());
+  return made;
+}
+
+Result<std::vector<StoredTensor>> index(const InputFile& file, const std::string& path, std::string* layout) {
   Window window(file);
   Reader reader(window, {0, window.size_bytes()}, path);
   std::vector<Collected> collected;
   while (!reader.at_end()) {
     const std::size_t begin = reader.offset();
+    MUSTER_TRY(const bool is_over, is_checksum(window, reader.rest()));
+    if (is_over) break;
     MUSTER_TRY(const auto tag, reader.tag());
     if (tag != std::pair<std::uint64_t, std::uint64_t>{field_value, delimited})
       return reader.bad("this is no entry of a checkpoint", begin);
@@ -366,7 +406,10 @@ Result<std::vector<StoredTensor>> index(const InputFile& file, const std::string
       }
     }
     if (name.empty()) return reader.bad("an entry has no name", begin);
-    if (!part || part->type == "str") continue;
+    if (part && part->type == text_type && name == layout_metadata && layout != nullptr) {
+      MUSTER_TRY(*layout, text_of(*part, window, reader));
+    }
+    if (!part || part->type == text_type) continue;
     if (!collected.empty() && collected.back().name == name)
       collected.back().parts.push_back(*std::move(part));
     else

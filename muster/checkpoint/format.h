@@ -66,13 +66,19 @@ struct Pieces {
 };
 
 Pieces encode_pieces(std::span<const Entry> entries, std::size_t part_bytes = part_bytes_max);
+// The layout of pieces as an entry of a file: a text, as MindSpore writes texts, which it and older readers
+// of Muster take for one.
+std::vector<std::byte> layout_entry(std::string_view layout);
 // The same in one piece.
 std::vector<std::byte> encode(std::span<const Entry> entries, std::size_t part_bytes = part_bytes_max);
 
 // The tensors in the order of the file, of which no more than the heads is read. Every length is checked
 // against the file's end; errors (corrupt) name `path`, the byte offset and what is wrong there. Entries that
-// are no tensors (another program's strings) are left out.
-Result<std::vector<StoredTensor>> index(const InputFile& file, const std::string& path);
+// are no tensors (another program's strings) are left out; of texts that are named as the layout of pieces is
+// (mesh_layout.h), the last goes to `layout`. A checksum behind the entries, as MindSpore's crc_check writes
+// it, is passed over.
+Result<std::vector<StoredTensor>> index(const InputFile& file, const std::string& path,
+                                        std::string* layout = nullptr);
 // All of its elements.
 Result<Tensor> read_tensor(const InputFile& file, const StoredTensor& stored);
 // Both, of a file in memory.

@@ -15,7 +15,7 @@
 
 namespace muster::checkpoint::safetensors {
 
-inline constexpr std::string_view extension = ".safetensors";
+inline constexpr std::string_view extension = ".safetensors";  // safetensors_extension of store.h
 
 // One tensor of a file: its elements are the file's bytes from `begin` to `end`.
 struct Place {

@@ -17,6 +17,7 @@ namespace {
 // Names in the metadata of the safetensors file; those of sections follow their prefix.
 constexpr const char* manifest_name = "muster training state";
 constexpr std::string_view section_prefix = "section ";
+constexpr const char* beside_name = "muster checkpoint";  // the extension of the one beside it; .ckpt
 constexpr std::string_view rank_mark = ".rank_";
 // A state belongs to no job that the scheduler knows.
 constexpr const char* job_of_no_point = "0000000000000000";
@@ -28,7 +29,8 @@ std::string_view without(std::string_view path, std::string_view end) {
 
 // Without extension and rank.
 std::string_view stem_of(std::string_view path) {
-  std::string_view stem = without(without(path, state_extension), extension);
+  std::string_view stem = without(path, state_extension);
+  stem = without(stem, extension_in(stem));
   const std::size_t mark = stem.rfind(rank_mark);
   const bool is_ranked =
       mark != std::string_view::npos && mark + rank_mark.size() < stem.size() &&
@@ -86,9 +88,8 @@ Result<Tensors> tensors_in(const InputFile& file, const safetensors::Header& hea
 }
 
 // What the checkpoint holds is read once it is known that something is there.
-Result<> read_tensors(const Manifest& manifest, Tensors here, const std::string& path, const Storage& storage,
-                      Point& point) {
-  const std::string beside = checkpoint_of_state(path);
+Result<> read_tensors(const Manifest& manifest, Tensors here, const std::string& path,
+                      const std::string& beside, const Storage& storage, Point& point) {
   Tensors there;
   const auto is_here = [&here](const TensorRecord& record) { return here.contains(record.name); };
   if (!std::all_of(manifest.tensors.begin(), manifest.tensors.end(), is_here)) {
@@ -122,18 +123,19 @@ std::string previous_state_path(const std::string& path, const StateOwnership& o
   return state_path(fmt::format("{}.previous", stem_of(path)), owner);
 }
 
-std::string checkpoint_of_state(const std::string& path) {
-  return fmt::format("{}{}", stem_of(path), extension);
+std::string checkpoint_of_state(const std::string& path, std::string_view ending) {
+  return fmt::format("{}{}", stem_of(path), ending);
 }
 
 Result<> save_state(const std::string& path, const Point& point, const StateOwnership& owner,
-                    const std::vector<std::string>& elsewhere, Files& files) {
+                    const TensorsBeside& beside, Files& files) {
   MUSTER_TRY(std::string manifest, encode_manifest(manifest_of(point, owner)));
   std::map<std::string, std::string> metadata{{manifest_name, std::move(manifest)}};
+  if (beside.ending != extension) metadata[beside_name] = beside.ending;
   for (const auto& [name, section] : point.state) metadata[std::string(section_prefix) + name] = section;
   std::vector<Entry> here;
   for (const Entry& entry : point.tensors)
-    if (std::find(elsewhere.begin(), elsewhere.end(), entry.name) == elsewhere.end()) here.push_back(entry);
+    if (std::ranges::find(beside.names, entry.name) == beside.names.end()) here.push_back(entry);
   return safetensors::save(path, here, files, metadata);
 }
 
@@ -165,7 +167,10 @@ Result<SavedState> load_state(const std::string& path, const Storage& storage) {
   saved.point.own = manifest.own;
   MUSTER_TRY_VOID(read_sections(manifest, header, path, saved.point));
   MUSTER_TRY(Tensors here, tensors_in(*file, header));
-  MUSTER_TRY_VOID(read_tensors(manifest, std::move(here), path, storage, saved.point));
+  const auto ending = header.metadata.find(beside_name);
+  const std::string beside =
+      ending == header.metadata.end() ? checkpoint_of_state(path) : checkpoint_of_state(path, ending->second);
+  MUSTER_TRY_VOID(read_tensors(manifest, std::move(here), path, beside, storage, saved.point));
   return saved;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/checkpoint/point.h"
@@ -19,23 +20,27 @@ struct StateOwnership {
   std::uint64_t rank = 0;
 };
 
-// "run.state" of a worker alone, "run.rank_1.state" of one among several. `path` may have the extension, that
+// "run.state" of a worker alone, "run.rank_1.state" of one among several. `path` may have the extension, one
 // of a checkpoint, or none.
 std::string state_path(const std::string& path, const StateOwnership& owner);
 // Where the one before it stays in a job: a worker may be killed before it has written the newest.
 std::string previous_state_path(const std::string& path, const StateOwnership& owner);
-// The checkpoint beside a state.
-std::string checkpoint_of_state(const std::string& path);
+// The checkpoint beside a state; `ending`: its extension.
+std::string checkpoint_of_state(const std::string& path, std::string_view ending = ".ckpt");
 
 struct SavedState {
   Point point = {};
   StateOwnership owner = {};
 };
 
-// Durable, as checkpoint::save. `elsewhere`: names of tensors of the point that the checkpoint beside it
-// holds.
+// Tensors of a point that a checkpoint beside its state holds.
+struct TensorsBeside {
+  std::vector<std::string> names = {};
+  std::string ending = ".ckpt";  // of the checkpoint
+};
+// Durable, as checkpoint::save.
 Result<> save_state(const std::string& path, const Point& point, const StateOwnership& owner,
-                    const std::vector<std::string>& elsewhere = {}, Files& files = real_files());
+                    const TensorsBeside& beside = {}, Files& files = real_files());
 // Where the training was, as the file's head says.
 Result<PointId> state_id(const std::string& path, const Storage& storage = real_storage());
 // All of the point, every hash checked. Errors name the file.

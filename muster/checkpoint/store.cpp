@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "muster/checkpoint/bytes.h"
+#include "muster/checkpoint/mesh_layout.h"
 #include "muster/checkpoint/safetensors.h"
 
 namespace muster::checkpoint {
@@ -16,7 +17,7 @@ namespace {
 
 // N of "prefix_N-…", 0 of "prefix-…", nothing of any other name.
 std::optional<std::int64_t> number_in(std::string_view name, std::string_view prefix) {
-  if (!name.starts_with(prefix) || !name.ends_with(extension)) return std::nullopt;
+  if (!name.starts_with(prefix) || extension_in(name).empty()) return std::nullopt;
   name.remove_prefix(prefix.size());
   if (name.starts_with('-')) return 0;
   if (!name.starts_with('_')) return std::nullopt;
@@ -48,9 +49,32 @@ Result<FileKind> kind_of(const std::string& path, const Storage& storage) {
 
 }  // namespace
 
-Result<> save(const std::string& path, std::span<const Entry> entries, Files& files) {
-  if (path.ends_with(safetensors::extension)) return safetensors::save(path, entries, files);
-  return files.write_pieces(path, encode_pieces(entries).pieces);
+Result<std::string_view> extension_of(std::string_view format) {
+  for (const std::string_view known : {extension, safetensors_extension})
+    if (known.substr(1) == format) return known;
+  return fail(Code::invalid_argument,
+              fmt::format("the format of a checkpoint is 'ckpt' or 'safetensors', not '{}'", format));
+}
+
+std::string_view extension_in(std::string_view path) {
+  for (const std::string_view known : {extension, safetensors_extension})
+    if (path.ends_with(known)) return known;
+  return {};
+}
+
+Result<> save(const std::string& path, std::span<const Entry> entries, Files& files,
+              const std::string& layout) {
+  if (path.ends_with(safetensors_extension)) {
+    safetensors::Metadata metadata;
+    if (!layout.empty()) metadata[std::string(layout_metadata)] = layout;
+    return safetensors::save(path, entries, files, metadata);
+  }
+  Pieces made = encode_pieces(entries);
+  if (!layout.empty()) {
+    made.heads.push_back(layout_entry(layout));
+    made.pieces.emplace_back(made.heads.back());
+  }
+  return files.write_pieces(path, made.pieces);
 }
 
 Result<StoredFile> open_stored(const std::string& path, const Storage& storage) {
@@ -63,7 +87,9 @@ Result<StoredFile> open_stored(const std::string& path, const Storage& storage) 
   StoredFile made{.path = path};
   MUSTER_TRY(made.file, storage.open(path));
   if (kind == FileKind::ckpt) {
-    MUSTER_TRY(made.tensors, index(*made.file, path));
+    std::string layout;
+    MUSTER_TRY(made.tensors, index(*made.file, path, &layout));
+    if (!layout.empty()) made.metadata[std::string(layout_metadata)] = std::move(layout);
     return made;
   }
   MUSTER_TRY(safetensors::Header header, safetensors::read_header(*made.file, path));
@@ -96,7 +122,7 @@ std::string free_prefix(const std::string& prefix, std::span<const std::string> 
 std::optional<CheckpointName> checkpoint_name(std::string_view name, std::string_view prefix) {
   const auto number = number_in(name, prefix);
   if (!number) return std::nullopt;
-  name.remove_suffix(extension.size());
+  name.remove_suffix(extension_in(name).size());
   const std::string_view place = name.substr(name.find('-', prefix.size()) + 1);
   CheckpointName found{.number = *number};
   const char* const end = place.data() + place.size();

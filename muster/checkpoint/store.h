@@ -21,10 +21,18 @@
 namespace muster::checkpoint {
 
 inline constexpr std::string_view extension = ".ckpt";
+inline constexpr std::string_view safetensors_extension = ".safetensors";
+
+// That of a format: "ckpt" or "safetensors".
+Result<std::string_view> extension_of(std::string_view format);
+// Either of them, that `path` has; empty.
+std::string_view extension_in(std::string_view path);
 
 // A name that ends in .safetensors gets that format, every other one the bytes of MindSpore's .ckpt. Durable:
-// a reader that sees the name sees all of the file, also after a crash.
-Result<> save(const std::string& path, std::span<const Entry> entries, Files& files = real_files());
+// a reader that sees the name sees all of the file, also after a crash. `layout`, of files of pieces: what
+// encode_layout gives.
+Result<> save(const std::string& path, std::span<const Entry> entries, Files& files = real_files(),
+              const std::string& layout = {});
 // Either format, whatever the file is called. Errors say that the file is missing, or what is wrong where.
 Result<std::vector<Entry>> load(const std::string& path, const Storage& storage = real_storage());
 
@@ -33,7 +41,7 @@ struct StoredFile {
   std::string path = {};
   std::unique_ptr<InputFile> file = {};
   std::vector<StoredTensor> tensors = {};
-  std::map<std::string, std::string> metadata = {};  // texts of the writer's; .ckpt has none
+  std::map<std::string, std::string> metadata = {};  // texts of the writer's; of a .ckpt the layout alone
 };
 Result<StoredFile> open_stored(const std::string& path, const Storage& storage = real_storage());
 
@@ -41,7 +49,7 @@ Result<StoredFile> open_stored(const std::string& path, const Storage& storage =
 // "prefix_2", one more than the greatest that is there.
 std::string free_prefix(const std::string& prefix, std::span<const std::string> names_in_folder);
 
-// A file of a training by its name, "prefix_N-EPOCH_STEP.ckpt". Ordered as they were written.
+// A file of a training by its name, "prefix_N-EPOCH_STEP.ckpt" or .safetensors. Ordered as they were written.
 struct CheckpointName {
   std::int64_t number = 0;  // of the training: N, or 0
   std::int64_t epoch = 0;

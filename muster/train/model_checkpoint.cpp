@@ -91,6 +91,7 @@ Result<> ModelCheckpoint::on_train_begin(CallbackContext& context) {
   if (config.save_checkpoint_steps == 0 && config.save_checkpoint_seconds == 0)
     return fail(Code::invalid_argument,
                 "CheckpointConfig: one of save_checkpoint_steps and save_checkpoint_seconds is needed");
+  MUSTER_TRY_VOID(checkpoint::extension_of(config.format));
   if (config.save_checkpoint_steps == 0 && stages() != nullptr)
     return fail(
         Code::invalid_argument,
@@ -167,8 +168,9 @@ std::vector<checkpoint::Entry> ModelCheckpoint::further_entries(const CallbackCo
 
 Result<> ModelCheckpoint::save(CallbackContext& context) {
   const ActivityScope saving(cluster::WorkPhase::saving);
+  MUSTER_TRY(const std::string_view extension, checkpoint::extension_of(options_.config.format));
   const std::string path = fmt::format("{}/{}-{}_{}{}", options_.directory, prefix_, context.cur_epoch_num,
-                                       context.step_in_epoch(), checkpoint::extension);
+                                       context.step_in_epoch(), extension);
   saved_step_ = context.cur_step_num;
   saved_at_ = clock_.now();
   const auto all = context.train_network->parameters();
@@ -220,6 +222,7 @@ bool ModelCheckpoint::write(std::span<const checkpoint::Entry> parameters,
     return false;
   }
   latest_ = path;
+  remove_in_other_format(path);
   if (rank() == 0) remove_other_rows(path, entries);
   const auto gone = retention_.add(path, storage_);
   if (!gone) {
@@ -233,11 +236,26 @@ bool ModelCheckpoint::write(std::span<const checkpoint::Entry> parameters,
   return true;
 }
 
+// The file of the same step in the other format, of a training that went on from before it: their state has
+// one name.
+void ModelCheckpoint::remove_in_other_format(const std::string& path) {
+  const std::string stem = path.substr(0, path.size() - checkpoint::extension_in(path).size());
+  std::deque<std::string> files = retention_.paths();
+  for (const std::string_view ending : {checkpoint::extension, checkpoint::safetensors_extension}) {
+    const std::string other = fmt::format("{}{}", stem, ending);
+    if (other == path || std::erase(files, other) == 0) continue;
+    (void)storage_.remove(other);
+    retention_.restore(files);
+  }
+}
+
 void ModelCheckpoint::write_state(const checkpoint::Point& point, std::span<const std::string> in_checkpoint,
                                   const std::string& path) {
   const checkpoint::StateOwnership owner = state_owner();
   const auto written = checkpoint::save_state(checkpoint::state_path(path, owner), point, owner,
-                                              {in_checkpoint.begin(), in_checkpoint.end()}, storage_);
+                                              {.names = {in_checkpoint.begin(), in_checkpoint.end()},
+                                               .ending = std::string(checkpoint::extension_in(path))},
+                                              storage_);
   if (!written) log::error(told("the state of the training", written.error()));
 }
 
@@ -272,7 +290,7 @@ void ModelCheckpoint::remove_half_written() {
     const std::string_view whole = std::string_view(name).substr(0, end);
     const bool is_temporary =
         end != std::string::npos && name.size() - end == 7 &&
-        (whole.ends_with(checkpoint::extension) || whole.ends_with(checkpoint::state_extension));
+        (!checkpoint::extension_in(whole).empty() || whole.ends_with(checkpoint::state_extension));
     if (is_temporary && name.starts_with(prefix_ + "-"))
       (void)storage_.remove(fmt::format("{}/{}", options_.directory, name));
   }

@@ -26,6 +26,7 @@ struct CheckpointConfig {
   // Whether a file has the rows of tables on parameter servers. Else each server writes its own, beside it,
   // and no worker has them in its memory (docs/guide/parameter-servers.md).
   bool integrated_save = true;
+  std::string format = "ckpt";  // or "safetensors": files are named so
 };
 
 struct ModelCheckpointOptions {
@@ -34,11 +35,11 @@ struct ModelCheckpointOptions {
   CheckpointConfig config = {};
 };
 
-// Writes DIRECTORY/PREFIX-EPOCH_STEP.ckpt with the parameters of network and optimizer, each durable before
-// training goes on, and once more at the end. Where files of an earlier training lie, PREFIX becomes PREFIX_1
-// and so on. A file that cannot be written (a full disk) is an alert in the log, and training goes on with
-// those that are there. In a divided job every worker must have one with the same number of steps, and writes
-// a whole file; seconds cannot be used.
+// Writes DIRECTORY/PREFIX-EPOCH_STEP.ckpt (or .safetensors) with the parameters of network and optimizer,
+// each durable before training goes on, and once more at the end. Where files of an earlier training lie,
+// PREFIX becomes PREFIX_1 and so on. A file that cannot be written (a full disk) is an alert in the log, and
+// training goes on with those that are there. In a divided job every worker must have one with the same
+// number of steps, and writes a whole file; seconds cannot be used.
 //
 // Beside each, PREFIX-EPOCH_STEP.state holds what else the training needs to go on from there
 // (TrainOptions::resume); in a job each worker's is PREFIX-EPOCH_STEP.rank_N.state.
@@ -89,6 +90,7 @@ class ModelCheckpoint : public Callback {
   void write_state(const checkpoint::Point& point, std::span<const std::string> in_checkpoint,
                    const std::string& path);
   void remove_half_written();
+  void remove_in_other_format(const std::string& path);
 
   ModelCheckpointOptions options_;
   checkpoint::Storage& storage_;

@@ -14,6 +14,7 @@
 
 #include "muster/checkpoint/conversion.h"
 #include "muster/train/divided_parameters.h"
+#include "muster/train/file_pieces.h"
 #include "muster/train/job.h"
 #include "muster/train/parameter_servers.h"
 #include "muster/train/row_files.h"
@@ -60,6 +61,8 @@ Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::
       continue;
     }
     const bool is_here = parameter->absence() == nullptr;
+    if (!is_here && (stages() == nullptr || !parameter->home()))
+      return fail(Code::invalid_argument, *parameter->absence());
     entries.push_back({parameter->name(), is_here ? parameter->materialize(seed())
                                                   : Tensor(parameter->dtype(), parameter->shape())});
     if (stages() == nullptr || !parameter->home()) continue;  // every worker has it
@@ -125,6 +128,27 @@ bool are_rows_for(const graph::Parameter& table, const Tensor& value) {
 
 }  // namespace
 
+namespace {
+
+// Wholes of the pieces that lie in files, each of which is read once.
+class JoinedPieces {
+ public:
+  Result<const Tensor*> whole(const FilePiece& piece, const std::string& name) {
+    auto [found, is_new] = wholes_.try_emplace(piece.path);
+    if (is_new) {
+      MUSTER_TRY(const std::vector<std::string> files, files_beside(piece));
+      MUSTER_TRY(std::vector<checkpoint::Entry> entries, checkpoint::load_joined(files));
+      for (checkpoint::Entry& entry : entries) found->second.emplace(entry.name, std::move(entry.value));
+    }
+    return &found->second.at(name);
+  }
+
+ private:
+  std::map<std::string, std::map<std::string, Tensor>> wholes_;
+};
+
+}  // namespace
+
 Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameters,
                                   std::span<const checkpoint::Entry> entries, LoadOptions options) {
   std::map<std::string_view, const Tensor*> values;
@@ -132,6 +156,7 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
   Differences differences;
   Unmatched unmatched;
   std::set<std::string_view> names, used;
+  JoinedPieces joined;
   struct Found {
     graph::ParameterPtr parameter;
     const Tensor* value = nullptr;
@@ -164,6 +189,19 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
     const graph::TensorType type{at->second->dtype(), at->second->shape()};
     const graph::TensorType wanted{
         parameter->dtype(), parameter->served_rows() ? parameter->served_rows()->shape : parameter->shape()};
+    if (const auto piece = options.pieces.find(name); type != wanted && piece != options.pieces.end()) {
+      MUSTER_TRY_VOID(check_settable(*parameter));
+      used.insert(name);
+      const bool is_held = is_held_so(*parameter, piece->second->layout, name);
+      const Tensor* value = at->second;
+      if (!is_held) {
+        MUSTER_TRY(value, joined.whole(*piece->second, name));
+      }
+      if (is_held || graph::TensorType{value->dtype(), value->shape()} == wanted) {
+        found.push_back({parameter, value});
+        continue;
+      }
+    }
     if (type != wanted) {
       unmatched.parameters.push_back(name);
       differences.other_type.push_back(

@@ -1,6 +1,10 @@
 // Parameters to files and back.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,11 +28,34 @@ Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::
 Result<> save_parameters(std::span<const graph::ParameterPtr> parameters, const std::string& path,
                          Files& files = real_files());
 
+// Where a value comes from that is a piece of a parameter: a file that says its layout.
+struct FilePiece {
+  std::string path;
+  checkpoint::LayoutManifest layout;
+};
+// What the file at `path` is; null where it holds wholes.
+Result<std::shared_ptr<const FilePiece>> file_of_pieces(const std::string& path);
+
+// What a file of this worker's pieces has: the parameters that it holds, as it holds them, under these names,
+// and what encode_layout gives; that is empty where nothing is divided. What other workers have is left out.
+struct NamedParameter {
+  std::string name;
+  graph::ParameterPtr parameter;
+};
+struct HeldPieces {
+  std::vector<checkpoint::Entry> entries = {};
+  std::string layout = {};
+};
+Result<HeldPieces> held_pieces(std::span<const NamedParameter> parameters);
+
 struct LoadOptions {
   // Whether a name without a counterpart, or another dtype or shape, is an error. State of an optimizer
   // (`moments.fc.weight` beside a parameter `fc.weight`) and single numbers (`global_step`) are none: files
   // of trainings have them.
   bool strict = true;
+  // Entries that are pieces, by name: a parameter that is held so takes its own, every other one the whole,
+  // which is joined from the files of all workers beside that one.
+  std::map<std::string, std::shared_ptr<const FilePiece>, std::less<>> pieces = {};
 };
 
 // Names that found no counterpart; one whose dtype or shape differs is in both lists.

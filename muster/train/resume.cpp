@@ -97,13 +97,14 @@ Result<Resumption> load_resumption_at(const std::string& file) {
   auto saved = checkpoint::load_state(file);
   if (!saved) {
     const bool is_missing = saved.error().code == Code::not_found;
-    return fail(saved.error().code,
-                fmt::format("resume: {}. {}", saved.error().message,
-                            is_missing ? "Beside a .ckpt, this file says where the training was; one without "
-                                         "it gives parameters only: load_checkpoint and load_param_into_net "
-                                         "begin a new training with them"
-                                       : "Remove it to go on from the one before, or name another checkpoint "
-                                         "by resume=PATH"));
+    return fail(
+        saved.error().code,
+        fmt::format("resume: {}. {}", saved.error().message,
+                    is_missing ? "Beside a checkpoint, this file says where the training was; one without "
+                                 "it gives parameters only: load_checkpoint and load_param_into_net "
+                                 "begin a new training with them"
+                               : "Remove it to go on from the one before, or name another checkpoint "
+                                 "by resume=PATH"));
   }
   if (saved->owner.world_size != mine.world_size || saved->owner.rank != mine.rank)
     return fail(

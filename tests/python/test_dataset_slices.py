@@ -1,4 +1,4 @@
-"""Columns of which each worker reads a slice (dataset_strategy of MindSpore): Model joins them as loops do."""
+"""Columns of which each worker reads a slice (MindSpore: dataset_strategy); Model joins them as loops do."""
 
 import re
 

@@ -90,7 +90,9 @@ class Trained:
         rate = nn.exponential_decay_lr(0.1, 0.9, 100, BATCHES, 1)
         optimizer = nn.Momentum(net.trainable_params(), rate, 0.9)
         self.model = muster.Model(net, nn.CrossEntropyLoss(), optimizer)
-        config = train.CheckpointConfig(every, keep_checkpoint_max=options.pop("keep", 5))
+        config = train.CheckpointConfig(
+            every, keep_checkpoint_max=options.pop("keep", 5), format=options.pop("format", "ckpt")
+        )
         self.saver = train.ModelCheckpoint("net", str(folder), config)
         self.losses = Losses()
         callbacks = [self.saver, self.losses, *options.pop("callbacks", [])]
@@ -165,6 +167,29 @@ def test_states_go_with_their_checkpoints(tmp_path):
     Trained(tmp_path, keep=2)
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["net-3_4.ckpt", "net-3_4.state", "net-3_5.ckpt", "net-3_5.state"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("safetensors",) * 2, ("ckpt", "safetensors"), ("safetensors", "ckpt")]
+)
+@pytest.mark.parametrize("within", [False, True])
+def test_a_training_goes_on_in_either_format(tmp_path, unbroken, before, after, within):
+    assert Trained(tmp_path, stop=8, within=within, format=before).is_interrupted
+    assert (tmp_path / f"net-1_4.{before}").exists()
+    again = Trained(tmp_path, resume="last", format=after, keep=3)
+    assert_same(again, unbroken)
+    assert again.saver.latest_ckpt_file_name == f"{tmp_path}/net-3_5.{after}"
+    # What the second one kept has a state, by which a third goes on.
+    kept = sorted(path.name for path in tmp_path.glob(f"net-3_*.{after}"))
+    assert kept == [f"net-3_{step}.{after}" for step in (2, 4, 5)]
+    for name in kept:
+        assert_same(Trained(tmp_path / "third", resume=str(tmp_path / name)), unbroken)
+    assert muster.load_checkpoint(str(tmp_path / kept[-1])).keys() >= {"first.weight", "global_step"}
+
+
+def test_a_format_that_there_is_not_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="'ckpt' or 'safetensors', not 'onnx'"):
+        train.CheckpointConfig(format="onnx")
 
 
 def test_a_seed_that_nobody_chose_is_that_of_the_checkpoint(tmp_path):
@@ -411,14 +436,17 @@ def recovering(folder, root, dead):
     return code, {"MS_ENABLE_RECOVERY": "1", "MS_RECOVERY_PATH": str(root / "points")}
 
 
-def test_a_job_that_recovers_goes_on_from_a_checkpoint_and_from_a_death_behind_it(tmp_path):
+@pytest.mark.parametrize("ending", ["ckpt", "safetensors"])
+def test_a_job_that_recovers_goes_on_from_a_checkpoint_and_from_a_death_behind_it(tmp_path, ending):
     _, whole = job(repr(str(tmp_path / "whole")))
     folder = repr(str(tmp_path / "cut"))
-    assert job(folder, stop=7)[0][1] != 0
+    script = SCRIPT.replace("CheckpointConfig(2)", f"CheckpointConfig(2, format={ending!r})")
+    assert job(folder, stop=7, script=script)[0][1] != 0
     code, variables = recovering(folder, tmp_path, dead=[1])
+    code = code.replace("CheckpointConfig(2)", f"CheckpointConfig(2, format={ending!r})")
     with Job(code, 2, **variables) as running:
         assert running.workers[1].wait(60) == -signal.SIGKILL
-        assert "net-2_1.ckpt" in running.workers[0].wait_for_line(
+        assert f"net-2_1.{ending}" in running.workers[0].wait_for_line(
             "resume='last': going on from '(.*)'"
         ).group(1)
         running.workers[1] = running.start("worker 1", MS_ROLE="MS_WORKER", MS_NODE_ID="1")

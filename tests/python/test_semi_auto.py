@@ -207,3 +207,47 @@ print(text)
     assert re.search(
         r"training: updates .* of parameters with .* of gradients and .* of the optimizer's state", text
     )
+
+
+NAMED = """
+class Holder(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.weight = Parameter(Tensor(np.zeros((8, 6)), ms.float32), name="weight")
+        self.myself = nn.Dense(6, 8, has_bias=False)
+
+    def construct(self, x):
+        return self.myself(x) @ self.weight
+
+import os
+from mindspore.communication import get_rank
+
+rank = get_rank()
+cell = Holder()
+cell.shard(((4, 1),), parameter_plan=PLAN)
+cell.compile(Tensor(np.zeros((4, 6)), ms.float32))
+print("held", muster.parallel.held_bytes(cell), 0)
+ms.save_checkpoint(cell, f"{os.environ['FOLDER']}/rank_{rank}.ckpt", integrated_save=False)
+pieces = ms.load_checkpoint(f"{os.environ['FOLDER']}/rank_{rank}.ckpt")
+print("shapes", {name: value.shape for name, value in sorted(pieces.items(), reverse=True)})
+"""
+
+
+@pytest.mark.parametrize(
+    ("plan", "weight", "of_child"),
+    [
+        ({"self.weight": (2, 1)}, (4, 6), (8, 6)),
+        ({"weight": (1, 2)}, (8, 3), (8, 6)),
+        ({"myself.weight": (4, 1)}, (8, 6), (2, 6)),
+        ({"self.myself.weight": (1, 2)}, (8, 6), (8, 3)),
+        ({"self.weight": (2, 1), "self.myself.weight": (2, 1)}, (4, 6), (4, 6)),
+    ],
+    ids=str,
+)
+def test_a_parameter_plan_names_the_parameters_of_its_cell_with_and_without_self(
+    tmp_path, plan, weight, of_child
+):
+    script = SETUP + CONTEXT + NAMED.replace("PLAN", repr(plan))
+    for text in outputs_of_workers(script, 4, FOLDER=str(tmp_path)):
+        assert "which is ignored" not in text
+        assert str({"weight": weight, "myself.weight": of_child}) in text, text

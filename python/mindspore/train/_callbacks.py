@@ -97,8 +97,11 @@ class CheckpointConfig(muster.train.CheckpointConfig):
         enc_mode="AES-GCM",
         exception_save=False,
         crc_check=False,
+        format="ckpt",
         **settings,
     ):
+        if format not in ("ckpt", "safetensors"):
+            raise ValueError(f"CheckpointConfig: format is 'ckpt' or 'safetensors', not {format!r}")
         for name, value in (("integrated_save", integrated_save), ("async_save", async_save)):
             if not isinstance(value, bool) and not (name == "async_save" and isinstance(value, str)):
                 raise TypeError(f"CheckpointConfig: {name} is True or False, not {value!r}")
@@ -137,11 +140,12 @@ class CheckpointConfig(muster.train.CheckpointConfig):
             saved_network,
             self.append_dict,
             integrated_save,
+            format,
         )
 
 
 class ModelCheckpoint(muster.train.ModelCheckpoint):
-    """Writes DIRECTORY/PREFIX-EPOCH_STEP.ckpt."""
+    """Writes DIRECTORY/PREFIX-EPOCH_STEP.ckpt, or .safetensors."""
 
     def __init__(self, prefix="CKP", directory=None, config=None):
         for name, value in (("prefix", prefix), ("directory", directory)):

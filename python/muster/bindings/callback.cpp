@@ -311,30 +311,36 @@ void bind_model_checkpoint(nb::module_& core) {
           "__init__",
           [](CheckpointConfig* self, std::optional<std::int64_t> steps, std::optional<std::int64_t> seconds,
              std::optional<std::int64_t> keep, nn::CellPtr saved_network,
-             const std::optional<nb::dict>& append_info, bool integrated_save) {
+             const std::optional<nb::dict>& append_info, bool integrated_save, std::string format) {
+            unwrap(checkpoint::extension_of(format));
             new (self) CheckpointConfig{
                 .save_checkpoint_steps = steps.value_or(0),
                 .save_checkpoint_seconds = seconds.value_or(0),
                 .keep_checkpoint_max = keep.value_or(0),
                 .saved_network = std::move(saved_network),
                 .append_info = append_info ? further_entries(*append_info) : std::vector<checkpoint::Entry>{},
-                .integrated_save = integrated_save};
+                .integrated_save = integrated_save,
+                .format = std::move(format)};
           },
           nb::arg("save_checkpoint_steps") = 1, nb::arg("save_checkpoint_seconds") = 0,
           nb::arg("keep_checkpoint_max") = 5, nb::arg("saved_network") = nb::none(),
-          nb::arg("append_info") = nb::none(), nb::arg("integrated_save") = true,
+          nb::arg("append_info") = nb::none(), nb::arg("integrated_save") = true, nb::arg("format") = "ckpt",
           "Saves every `save_checkpoint_steps` steps; without steps (0 or None), every "
           "`save_checkpoint_seconds`. The newest `keep_checkpoint_max` files stay; 0 keeps all. "
           "`saved_network` is saved instead of the network with its optimizer. `append_info` are further "
           "entries of each file, numbers and tensors by name; to whole numbers named epoch_num and step_num "
           "those of the save are added. With integrated_save=False each parameter server writes its rows of "
-          "tables beside the file, and no worker has them in its memory.")
+          "tables beside the file, and no worker has them in its memory. `format` is \"ckpt\" or "
+          "\"safetensors\", which files are then named.")
       .def_ro("save_checkpoint_steps", &CheckpointConfig::save_checkpoint_steps)
       .def_ro("save_checkpoint_seconds", &CheckpointConfig::save_checkpoint_seconds)
-      .def_ro("keep_checkpoint_max", &CheckpointConfig::keep_checkpoint_max);
+      .def_ro("keep_checkpoint_max", &CheckpointConfig::keep_checkpoint_max)
+      .def_ro("format", &CheckpointConfig::format);
   bind_callback_class<train::ModelCheckpoint>(
       core, "ModelCheckpoint",
-      "Writes DIRECTORY/PREFIX-EPOCH_STEP.ckpt with the parameters of network and optimizer, and beside it "
+      "Writes DIRECTORY/PREFIX-EPOCH_STEP.ckpt (or .safetensors) with the parameters of network and "
+      "optimizer, "
+      "and beside it "
       "PREFIX-EPOCH_STEP.state with what else train(resume='last') goes on from. Where files of an earlier "
       "training lie, PREFIX becomes PREFIX_1 and so on; a training that goes on keeps its own.")
       .def(

@@ -5,7 +5,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,34 +27,74 @@ using checkpoint::Entry;
 
 using Tables = std::vector<graph::ParameterPtr>;
 
-// Also what parameter servers have; of rows that they write themselves, the parameters alone, into `tables`.
-void add_entries(std::vector<Entry>& entries, const std::string& name, const graph::Value& value,
-                 Tables* tables) {
-  if (tables != nullptr && value.is_parameter() && train::has_rows_on_servers(*value.parameter())) {
-    tables->push_back(value.parameter());
-    return;
+// What a file is to have that this worker writes alone, as it holds it: rows of tables that servers write
+// themselves, and what is divided or another worker's.
+struct Apart {
+  Tables tables;
+  std::vector<train::NamedParameter> parameters;
+};
+
+struct NamedValue {
+  std::string name;
+  graph::Value value;
+};
+
+// Whether several workers have the parameters among these, each its own: then all of them save them together,
+// also those that one has. Of those of a single worker that one alone can.
+bool are_of_several(const std::vector<NamedValue>& values) {
+  std::optional<std::uint32_t> first;
+  for (const auto& [name, value] : values) {
+    if (!value.is_parameter() || !value.parameter()->home()) continue;
+    const std::uint32_t rank = value.parameter()->home()->rank;
+    if (first.value_or(rank) != rank) return true;
+    first = rank;
   }
-  if (!value.is_parameter() || !train::is_on_servers(*value.parameter())) {
-    entries.push_back({name, elements_of(value)});
-    return;
-  }
-  for (Entry& entry : unwrap(train::entries_on_servers(value.parameter(), name)))
-    entries.push_back(std::move(entry));
+  return false;
 }
 
-std::vector<Entry> entries_of(nb::handle object, Tables* tables = nullptr) {
-  std::vector<Entry> entries;
+// A call of all workers.
+Tensor gathered(const graph::ParameterPtr& parameter) {
+  auto entries = [&] {
+    const nb::gil_scoped_release unlocked;
+    const train::ActivityScope saving(cluster::WorkPhase::saving);
+    return train::gather_parameters(std::span(&parameter, 1));
+  }();
+  return unwrap(std::move(entries)).front().value;
+}
+
+// Also what parameter servers and other workers have, but for what is to be apart.
+void add_entries(std::vector<Entry>& entries, const NamedValue& named, bool are_of_several, Apart* apart) {
+  const auto& [name, value] = named;
+  const graph::ParameterPtr parameter = value.is_parameter() ? value.parameter() : nullptr;
+  if (parameter == nullptr) {
+    entries.push_back({name, elements_of(value)});
+  } else if (apart != nullptr && train::has_rows_on_servers(*parameter)) {
+    apart->tables.push_back(parameter);
+  } else if (train::is_on_servers(*parameter)) {
+    for (Entry& entry : unwrap(train::entries_on_servers(parameter, name)))
+      entries.push_back(std::move(entry));
+  } else if (apart != nullptr && (parameter->share() || parameter->home())) {
+    apart->parameters.push_back({name, parameter});
+  } else if (parameter->share() || (are_of_several && parameter->home())) {
+    entries.push_back({name, gathered(parameter)});
+  } else {
+    entries.push_back({name, elements_of(value)});
+  }
+}
+
+std::vector<NamedValue> values_in(nb::handle object) {
+  std::vector<NamedValue> values;
   if (nb::isinstance<nn::Cell>(object)) {
     for (const auto& parameter : nb::cast<const nn::Cell&>(object).parameters())
-      add_entries(entries, parameter->name(), graph::Value(parameter), tables);
-    return entries;
+      values.push_back({parameter->name(), graph::Value(parameter)});
+    return values;
   }
   const auto add = [&](nb::handle name, nb::handle value) {
-    add_entries(entries, nb::cast<std::string>(name), value_from(value), tables);
+    values.push_back({nb::cast<std::string>(name), value_from(value)});
   };
   if (nb::isinstance<nb::dict>(object)) {
     for (const auto [name, value] : nb::borrow<nb::dict>(object)) add(name, value);
-    return entries;
+    return values;
   }
   for (const nb::handle item : nb::iter(object)) {
     if (nb::isinstance<PythonParameter>(item))
@@ -59,20 +102,35 @@ std::vector<Entry> entries_of(nb::handle object, Tables* tables = nullptr) {
     else
       add(nb::object(item["name"]), nb::object(item["data"]));
   }
+  return values;
+}
+
+std::vector<Entry> entries_of(nb::handle object, Apart* apart = nullptr) {
+  const std::vector<NamedValue> values = values_in(object);
+  const bool several = are_of_several(values);
+  std::vector<Entry> entries;
+  for (const NamedValue& each : values) add_entries(entries, each, several, apart);
   return entries;
 }
 
 void save_checkpoint(nb::handle save_obj, const std::string& path, bool integrated_save) {
-  Tables tables;
-  std::vector<Entry> entries = entries_of(save_obj, integrated_save ? nullptr : &tables);
-  train::SavedRows rows = unwrap(train::save_rows_beside(path, tables));
+  Apart apart;
+  std::optional<train::PipelineLayoutScope> scope;
+  if (nb::isinstance<nn::Cell>(save_obj)) {
+    const auto* cell = &nb::cast<const nn::Cell&>(save_obj);
+    scope.emplace(std::span(&cell, 1));
+  }
+  std::vector<Entry> entries = entries_of(save_obj, integrated_save ? nullptr : &apart);
+  train::SavedRows rows = unwrap(train::save_rows_beside(path, apart.tables));
   if (rows.trouble) raise(*rows.trouble);
   entries.insert(entries.end(), rows.entries.begin(), rows.entries.end());
+  train::HeldPieces held = unwrap(train::held_pieces(apart.parameters));
+  entries.insert(entries.end(), held.entries.begin(), held.entries.end());
   Result<> saved;
   {
     const nb::gil_scoped_release unlocked;
     const train::ActivityScope saving(cluster::WorkPhase::saving);
-    saved = checkpoint::save(path, entries);
+    saved = checkpoint::save(path, entries, real_files(), held.layout);
     if (saved && train::rank() == 0) train::remove_other_rows(path, entries);
   }
   unwrap(std::move(saved));
@@ -115,7 +173,14 @@ nb::typed<nb::dict, nb::str, PythonParameter> load_checkpoint(const std::string&
     const nb::gil_scoped_release unlocked;
     entries = train::load_checkpoint(path);
   }
-  return parameters_of(std::move(entries));
+  nb::typed<nb::dict, nb::str, PythonParameter> made = parameters_of(std::move(entries));
+  if (std::filesystem::is_directory(path)) return made;
+  const std::shared_ptr<const train::FilePiece> file = unwrap(train::file_of_pieces(path));
+  if (file == nullptr) return made;
+  for (const checkpoint::MeshLayout::Rule& rule : file->layout.layout.rules)
+    if (made.contains(rule.pattern.c_str()))
+      nb::cast<PythonParameter&>(made[rule.pattern.c_str()]).file = file;
+  return made;
 }
 
 std::vector<std::string> join_checkpoints(const std::vector<std::string>& sources,
@@ -141,8 +206,12 @@ std::string held_layout_text(nb::handle cells) {
 nb::typed<nb::tuple, nb::list, nb::list> load_param_into_net(const nn::Cell& net, nb::dict parameter_dict,
                                                              bool strict) {
   const std::vector<Entry> entries = entries_of(parameter_dict);
-  const train::Unmatched unmatched =
-      unwrap(train::load_parameters(net.parameters(), entries, {.strict = strict}));
+  train::LoadOptions options{.strict = strict, .pieces = {}};
+  for (const auto [name, value] : parameter_dict)
+    if (nb::isinstance<PythonParameter>(value))
+      if (const auto& file = nb::cast<const PythonParameter&>(value).file)
+        options.pieces[nb::cast<std::string>(name)] = file;
+  const train::Unmatched unmatched = unwrap(train::load_parameters(net.parameters(), entries, options));
   nb::list parameters, left;
   for (const std::string& name : unmatched.parameters) parameters.append(name);
   for (const std::string& name : unmatched.entries) left.append(name);
@@ -224,14 +293,17 @@ void bind_checkpoint(nb::module_& core) {
       "Writes the parameters of a cell, or a dict from names to tensors, or a list of Parameters or of "
       "{'name': ..., 'data': ...}. A name that ends in .safetensors gets that format, every other one "
       "that of MindSpore's .ckpt. A crash leaves the old file or the new one. OSError names the file. "
-      "ValueError "
-      "names a parameter that another worker has: save what Model.gather_parameters() gives. With "
-      "integrated_save=False each parameter server writes its rows of tables beside the file (in a folder "
-      "that is named like it), and no worker has them in its memory; all workers make that call.");
-  core.def("load_checkpoint", &load_checkpoint, nb::arg("ckpt_file_name"),
-           "The parameters of a .ckpt or .safetensors file by name; or of a folder with a file for each rank "
-           "(rank_0.safetensors ..., as `muster checkpoint convert` writes them), whose pieces are joined. "
-           "FileNotFoundError or CorruptDataError name the file; ValueError says which pieces do not fit.");
+      "Where parameters are divided, or other workers have some, each file gets wholes, and all workers make "
+      "this call. With integrated_save=False each worker writes what it holds of them, with the layout in "
+      "the file: load_checkpoint of their folder, and load_param_into_net of a file, join them again. Each "
+      "parameter server then writes its rows of tables beside the file (in a folder that is named like it), "
+      "and no worker has them in its memory; all workers make that call.");
+  core.def(
+      "load_checkpoint", &load_checkpoint, nb::arg("ckpt_file_name"),
+      "The parameters of a .ckpt or .safetensors file by name; or of a folder with a file for each rank "
+      "(rank_0.safetensors ..., as `muster checkpoint convert` writes them), whose pieces are joined. Of "
+      "one file of pieces these are given; load_param_into_net joins them with those beside it. "
+      "FileNotFoundError or CorruptDataError name the file; ValueError says which pieces do not fit.");
   core.def("_load_joined", &load_joined, nb::arg("files"));
   core.def("_join_checkpoints", &join_checkpoints, nb::arg("sources"), nb::arg("destinations"),
            "The names of the tensors that were written.");
@@ -240,7 +312,9 @@ void bind_checkpoint(nb::module_& core) {
            nb::arg("strict") = true,
            "Sets each parameter of `net` to the value of its name. ValueError names all that are missing, "
            "unexpected or of another dtype or shape, and nothing is set; state of an optimizer "
-           "('moments.fc.weight' beside 'fc.weight') and single numbers ('global_step') may be there. With "
+           "('moments.fc.weight' beside 'fc.weight') and single numbers ('global_step') may be there. Pieces "
+           "that load_checkpoint read are set where the parameter is divided as the file says; else the "
+           "wholes are, joined from the files of all workers that lie beside it. With "
            "strict=False what fits is set. Returns the names of parameters that got no value and of values "
            "that no parameter took.");
 }

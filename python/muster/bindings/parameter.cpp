@@ -197,6 +197,9 @@ void bind_parameter(nb::module_& core) {
             self.parameter()->set_requires_grad(requires_grad);
           },
           "Whether trainable_params() lists it.")
+      .def_prop_ro(
+          "_is_piece", [](const PythonParameter& self) { return self.file != nullptr; },
+          "Whether it was read from a file that says that it is a piece of a parameter.")
       .def("set_data", &set_data, nb::arg("data"), nb::arg("slice_shape") = false,
            nb::sig("def set_data(self, data: object, slice_shape: bool = False) -> typing.Self"),
            "Copies `data` in, cast to the parameter's dtype; what initializer() gave fills it. ValueError "

@@ -1,6 +1,7 @@
 // class Parameter: a Tensor that outlives the calls and is updated in place.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ class PythonParameter : public graph::Value {
   PythonParameter(const PythonParameter&) = delete;
   PythonParameter& operator=(const PythonParameter&) = delete;
   ~PythonParameter();
+
+  // The file that a value was read from, where it is a piece of a parameter.
+  std::shared_ptr<const train::FilePiece> file;
 };
 
 nb::object parameter_object(const graph::ParameterPtr& parameter);

@@ -122,8 +122,12 @@ TEST(Conversion, CutsAParameterAndTheStateOfItsOptimizerAlike) {
 TEST(Conversion, JoinsPiecesThatDoNotSayTheirLayoutByOneThatIsGiven) {
   MemoryStorage storage;
   ASSERT_TRUE(save("f/net.ckpt", a_net(), storage));
-  const auto files = names("to", 4, ".ckpt");  // .ckpt has no place for it
+  const auto files = names("to", 4, ".ckpt");
   ASSERT_TRUE(convert({.sources = {"f/net.ckpt"}, .destinations = files, .to = two_by_two}, storage));
+  ASSERT_TRUE(convert({.sources = files, .destinations = {"f/whole.ckpt"}}, storage));
+  expect_alike(load("f/whole.ckpt", storage).value(), a_net());
+  for (const std::string& file : files)  // as other programs write them
+    ASSERT_TRUE(save(file, load(file, storage).value(), storage));
   ::testing::internal::CaptureStderr();
   ASSERT_TRUE(convert({.sources = files, .destinations = {"f/whole.ckpt"}}, storage));
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), Mentions("'fc1.weight'", "differ", "--from"));

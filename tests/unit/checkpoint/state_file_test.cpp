@@ -45,12 +45,22 @@ TEST(StateFile, GivesBackThePointAndWhoseItIs) {
 
 TEST(StateFile, TakesWhatTheCheckpointBesideItHasAndNothingElse) {
   MemoryStorage disk;
-  ASSERT_TRUE(save_state("/f/net-1_2.state", a_point(), {}, {"w"}, disk));
+  ASSERT_TRUE(save_state("/f/net-1_2.state", a_point(), {}, {.names = {"w"}}, disk));
   EXPECT_THAT(reading(disk, "/f/net-1_2.state"), Mentions("net-1_2.state", "needs", "net-1_2.ckpt"));
   ASSERT_TRUE(save("/f/net-1_2.ckpt", std::array{Entry{"w", numbers(1)}}, disk));
   EXPECT_EQ(reading(disk, "/f/net-1_2.state"), "read");
   ASSERT_TRUE(save("/f/net-1_2.ckpt", std::array{Entry{"w", numbers(9)}}, disk));
   EXPECT_THAT(reading(disk, "/f/net-1_2.state"), Mentions("net-1_2.ckpt", "'w'", "other values"));
+}
+
+TEST(StateFile, SaysWhichFormatTheCheckpointBesideItHas) {
+  MemoryStorage disk;
+  const TensorsBeside beside{.names = {"w"}, .ending = ".safetensors"};
+  ASSERT_TRUE(save_state("/f/net-1_2.state", a_point(), {}, beside, disk));
+  ASSERT_TRUE(save("/f/net-1_2.ckpt", std::array{Entry{"w", numbers(9)}}, disk)) << "of an earlier training";
+  EXPECT_THAT(reading(disk, "/f/net-1_2.state"), Mentions("needs", "net-1_2.safetensors"));
+  ASSERT_TRUE(save("/f/net-1_2.safetensors", std::array{Entry{"w", numbers(1)}}, disk));
+  EXPECT_EQ(reading(disk, "/f/net-1_2.state"), "read");
 }
 
 TEST(StateFile, RefusesEveryChangedByteAndEveryMissingOne) {
@@ -72,16 +82,19 @@ TEST(StateFile, RefusesEveryChangedByteAndEveryMissingOne) {
 
 TEST(StateFile, HasANameForEachWorker) {
   EXPECT_EQ(state_path("c/net-1_2.ckpt", {}), "c/net-1_2.state");
+  EXPECT_EQ(state_path("c/net-1_2.safetensors", {}), "c/net-1_2.state");
   EXPECT_EQ(state_path("run", {.world_size = 2, .rank = 1}), "run.rank_1.state");
   EXPECT_EQ(state_path("run.rank_0.state", {.world_size = 2, .rank = 1}), "run.rank_1.state");
   EXPECT_EQ(previous_state_path("run.state", {.world_size = 2, .rank = 1}), "run.previous.rank_1.state");
   EXPECT_EQ(checkpoint_of_state("c/net-1_2.rank_11.state"), "c/net-1_2.ckpt");
   EXPECT_EQ(checkpoint_of_state("c/a.rank_x.state"), "c/a.rank_x.ckpt");
+  EXPECT_EQ(checkpoint_of_state("c/a.state", ".safetensors"), "c/a.safetensors");
 }
 
 TEST(CheckpointName, OrdersTheFilesOfTrainings) {
   EXPECT_EQ(checkpoint_name("net-2_10.ckpt", "net"), (CheckpointName{0, 2, 10}));
   EXPECT_EQ(checkpoint_name("net_3-1_5.ckpt", "net"), (CheckpointName{3, 1, 5}));
+  EXPECT_EQ(checkpoint_name("net_3-1_5.safetensors", "net"), (CheckpointName{3, 1, 5}));
   EXPECT_LT(checkpoint_name("net-2_10.ckpt", "net"), checkpoint_name("net_1-1_5.ckpt", "net"));
   for (const char* other : {"net-1_2.state", "net-1.ckpt", "net-a_2.ckpt", "net-1_2x.ckpt", "nets-1_2.ckpt"})
     EXPECT_FALSE(checkpoint_name(other, "net")) << other;

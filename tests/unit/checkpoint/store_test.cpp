@@ -56,6 +56,33 @@ TEST(CheckpointStore, WritesTheFormatThatTheNameSaysAndReadsEitherUnderAnyName) 
   }
 }
 
+TEST(CheckpointStore, KeepsTheLayoutOfPiecesInEitherFormat) {
+  testing::MemoryStorage files;
+  for (const char* path : {"/c/a.safetensors", "/c/a.ckpt"}) {
+    ASSERT_TRUE(save(path, one_entry, files, R"({"rank": 1})"));
+    const auto stored = open_stored(path, files);
+    ASSERT_TRUE(stored) << stored.error().message;
+    EXPECT_EQ(stored->metadata.at("muster.layout"), R"({"rank": 1})");
+    ASSERT_EQ(stored->tensors.size(), 1U);
+    EXPECT_EQ(load(path, files).value().size(), 1U);
+  }
+  ASSERT_TRUE(save("/c/b.ckpt", one_entry, files));
+  EXPECT_TRUE(open_stored("/c/b.ckpt", files)->metadata.empty());
+}
+
+TEST(CheckpointStore, PassesOverAChecksumBehindTheEntriesAndNothingElse) {
+  testing::MemoryStorage files;
+  ASSERT_TRUE(save("/c/a.ckpt", one_entry, files));
+  const std::string plain = text_of(files, "/c/a.ckpt");
+  const auto loads = [&](const std::string& text) {
+    EXPECT_TRUE(files.write("/c/b.ckpt", std::as_bytes(std::span(text))));
+    return load("/c/b.ckpt", files).has_value();
+  };
+  EXPECT_TRUE(loads(plain + "crc_num" + std::string(10, '\1')));
+  EXPECT_FALSE(loads(plain + "crc_num" + std::string(9, '\1')));
+  EXPECT_FALSE(loads(plain + "crc_sum" + std::string(10, '\1')));
+}
+
 TEST(CheckpointStore, SaysWhatAFileIsThatItCannotRead) {
   testing::MemoryStorage files;
   const auto error_of = [&](const std::string& path, std::string_view text) {
@@ -87,6 +114,7 @@ TEST(CheckpointStore, ChoosesAPrefixThatNoEarlierTrainingUsed) {
   EXPECT_EQ(free_prefix("CKP", Names{}), "CKP");
   EXPECT_EQ(free_prefix("CKP", Names{"CKP2-1_5.ckpt", "CKP-1_5.txt", "CKP_x-1_1.ckpt"}), "CKP");
   EXPECT_EQ(free_prefix("CKP", Names{"CKP-1_5.ckpt"}), "CKP_1");
+  EXPECT_EQ(free_prefix("CKP", Names{"CKP-1_5.safetensors"}), "CKP_1");
   EXPECT_EQ(free_prefix("CKP", Names{"CKP_3-1_5.ckpt"}), "CKP_4") << "the first one may be gone";
   EXPECT_EQ(free_prefix("CKP", Names{"CKP_7.ckpt", "CKP_-1_5.ckpt", "other-1_5.ckpt"}), "CKP");
   EXPECT_EQ(free_prefix("CKP", Names{"CKP-1_5.ckpt", "CKP_9-2_1.ckpt", "CKP_10-2_1.ckpt"}), "CKP_11");

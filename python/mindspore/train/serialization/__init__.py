@@ -27,7 +27,10 @@ def save_checkpoint(
     format="ckpt",
     **settings,
 ):
-    """A cell's parameters, a dict, or a list of {"name": ..., "data": ...}; `append_dict` adds numbers."""
+    """A cell's parameters, a dict, or a list of {"name": ..., "data": ...}; `append_dict` adds numbers.
+
+    Of divided parameters each file has wholes, in a call of all workers; with integrated_save=False each
+    worker writes its pieces, with their layout in the file."""
     call = "mindspore.save_checkpoint"
     _refuse_settings(call, {"enc_key": enc_key, **settings})
     if not isinstance(crc_check, bool):
@@ -109,10 +112,11 @@ def _read(call: str, path: str, is_checked: bool) -> dict:
     """What the file holds; it may have a checksum behind it."""
     if not isinstance(is_checked, bool):
         raise TypeError(f"{call}: crc_check is True or False, not {is_checked!r}")
-    from mindspore.train.serialization import _checksums
+    if is_checked:
+        from mindspore.train.serialization import _checksums
 
-    with _checksums.without(call, path, is_checked) as plain:
-        return muster.load_checkpoint(plain)
+        _checksums.check(call, path)
+    return muster.load_checkpoint(path)
 
 
 def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundancy=False):
@@ -128,6 +132,8 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
     for parameter in net.get_parameters():
         if (value := values.get(parameter.name)) is None:
             continue
+        if getattr(value, "_is_piece", False) and value.dtype == parameter.dtype:
+            continue  # is held so, or joined with those of the files beside
         fits = value.dtype == parameter.dtype or (
             not strict_load and {value.dtype, parameter.dtype} <= _FLOATS
         )

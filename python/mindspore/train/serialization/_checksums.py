@@ -1,9 +1,6 @@
 """Checksums behind .ckpt files, as save_checkpoint(crc_check=True) of MindSpore writes them."""
 
-import contextlib
 import os
-import shutil
-import tempfile
 
 import muster
 from mindspore import _device
@@ -51,32 +48,18 @@ def _holds(file, kept: int, size: int) -> bool:
     return _sum_of(file, size) == kept
 
 
-@contextlib.contextmanager
-def without(call: str, path: str, is_checked: bool):
-    """The path of the file without a checksum: its own, or that of a copy.
-
-    ValueError where the checksum is another one; checked when the caller wants it.
-    """
+def check(call: str, path: str) -> None:
+    """ValueError where the checksum behind the file is another one; a warning where there is none."""
     if not os.path.isfile(path) or path.endswith(".safetensors"):
-        yield path  # whoever reads it says what is wrong
-        return
+        return  # whoever reads it says what is wrong
     with open(path, "rb") as file:
         kept, size = _kept(file)
         if kept is None:
-            if is_checked:
-                _device.note_once(f"warning: {call}: {path} has no checksum: save it with crc_check=True")
-            yield path
-            return
-        if is_checked and not _holds(file, kept, size):
+            _device.note_once(f"warning: {call}: {path} has no checksum: save it with crc_check=True")
+        elif not _holds(file, kept, size):
             raise ValueError(
                 f"{call}: the checksum of {path} is another one: it is damaged; take another copy"
             )
-        with tempfile.NamedTemporaryFile(suffix=".ckpt") as copy:
-            file.seek(0)
-            shutil.copyfileobj(file, copy, _PIECE)
-            copy.truncate(size)
-            copy.flush()
-            yield copy.name
 
 
 def check_checkpoint(ckpt_file_name) -> bool:
@@ -89,8 +72,7 @@ def check_checkpoint(ckpt_file_name) -> bool:
         if kept is not None and not _holds(file, kept, size):
             return False
     try:
-        with without("check_checkpoint", name, False) as path:
-            muster.load_checkpoint(path)
+        muster.load_checkpoint(name)
     except (ValueError, RuntimeError):
         return False
     return True
