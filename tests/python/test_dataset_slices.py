@@ -87,6 +87,45 @@ def test_a_model_joins_the_slices_that_its_workers_read(strategy, workers, sinks
         assert losses(text) == pytest.approx(whole, rel=1e-6)
 
 
+WRAPPED = """
+class Rows:
+    def __init__(self, source):
+        self.source = source
+
+    def __len__(self):
+        return 6
+
+    def __iter__(self):
+        return iter([tuple(row) for row in self.source.create_tuple_iterator(num_epochs=1)])
+
+class Given(Rows):
+    def __iter__(self):
+        for row in self.source.create_dict_iterator(num_epochs=1):
+            yield row["x"], row["y"]
+
+class Loop(train.Callback):
+    def on_train_epoch_end(self, run):
+        assert all(row[0].shape == (4, 4, 8) for row in data.create_tuple_iterator(num_epochs=1))
+
+data = ds.GeneratorDataset(batches, ["x", "y"], shuffle=False)
+net = Net()
+model = model_of(net)
+model.train(1, KIND(data), [Losses(), Loop()])
+model.train(1, lambda: (tuple(row) for row in data.create_tuple_iterator(num_epochs=1)), [Losses()])
+for name, value in sorted(model.eval(KIND(data)).items()):
+    print("loss", repr(float(value)), name)
+print("loss", repr(float(np.abs(net.fc.weight.asnumpy()).sum())))
+"""
+
+
+@pytest.mark.parametrize("kind", ["Given", "Rows"])
+def test_objects_of_a_script_that_read_datasets_are_joined_once(kind):
+    code = WRAPPED.replace("KIND", kind)
+    whole = losses(output_alone(SETUP + ALONE + code))
+    for text in outputs_of_workers(SETUP + COLUMNS + code, 2):
+        assert losses(text) == pytest.approx(whole, rel=1e-6)
+
+
 DIVIDED = """
 import muster
 class Net(nn.Cell):

@@ -2,6 +2,7 @@
 
 import functools
 import weakref
+from _thread import _local  # threading takes longer to import
 
 from mindspore.dataset import _checks
 from muster import _core
@@ -105,6 +106,24 @@ def join_with(function) -> None:
     _joins = function
 
 
+_here = _local()  # of a thread: whether whoever asks for a row joins it by itself
+
+
+def unjoined(items):
+    """The items of an iterable, in which rows of datasets are as they were read."""
+    iterator = None
+    while True:
+        before, _here.is_unjoined = getattr(_here, "is_unjoined", False), True
+        try:
+            iterator = iter(items) if iterator is None else iterator
+            item = next(iterator)
+        except StopIteration:
+            return
+        finally:
+            _here.is_unjoined = before
+        yield item
+
+
 ITERATORS_LIST = []  # weak references to the iterators that live
 
 
@@ -140,7 +159,8 @@ class Iterator:
         if self._pass is None:
             self._begin()
         for row in self._pass:
-            return self._item(_joins(row) if _joins is not None else row)
+            joins = _joins is not None and not getattr(_here, "is_unjoined", False)
+            return self._item(_joins(row) if joins else row)
         self._pass = None
         raise StopIteration
 

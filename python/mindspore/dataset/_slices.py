@@ -20,6 +20,11 @@ def choose(strategy) -> bool:
     return slices
 
 
+def are_chosen() -> bool:
+    """Whether columns come in slices."""
+    return bool(_chosen["cuts"])
+
+
 def joined(row):
     """A row of columns as all workers have it together. Every worker calls it with its slices."""
     cuts = _chosen["cuts"]

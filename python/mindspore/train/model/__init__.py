@@ -1,5 +1,7 @@
 """mindspore.train.model: Model with MindSpore's arguments."""
 
+import sys
+
 import muster
 from mindspore import _device, _names, amp
 from mindspore.context import ParallelMode as ParallelMode
@@ -154,10 +156,35 @@ class _Passes:
         return self._dataset.get_dataset_size()
 
 
+class _Slices:
+    """Batches of a script's own object, which may come from iterators over datasets: the Model joins their
+    slices, and those do not."""
+
+    def __init__(self, batches):
+        self._batches = batches
+
+    def __getattr__(self, name):
+        return getattr(self._batches, name)
+
+    def __len__(self):
+        return len(self._batches)
+
+    def __iter__(self):
+        from mindspore.dataset import _iterators
+
+        made = self._batches if hasattr(self._batches, "__iter__") else self._batches()
+        return _iterators.unjoined(made)
+
+
 def _passes(dataset):
     """A dataset as muster.Model takes it."""
     begins_anew = hasattr(dataset, "create_tuple_iterator") or hasattr(dataset, "reset")
-    return _Passes(dataset) if hasattr(dataset, "__next__") and begins_anew else dataset
+    passes = _Passes(dataset) if hasattr(dataset, "__next__") and begins_anew else dataset
+    slices = sys.modules.get("mindspore.dataset._slices")
+    comes_in_slices = slices is not None and slices.are_chosen()
+    is_plain = passes is None or hasattr(passes, "_pipeline")
+    is_plain = is_plain or isinstance(passes, list | tuple | muster._core.Dataset)
+    return passes if is_plain or not comes_in_slices else _Slices(passes)
 
 
 def _check_epochs(method, epoch, initial_epoch) -> None:
