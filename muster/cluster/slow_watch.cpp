@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <numeric>
 
@@ -27,12 +26,6 @@ constexpr double core_wait_of_all = 0.1;
 // them.
 constexpr double core_wait_ratio_min = 2;
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // Of an interval, what the main thread did by itself, and that with what it waited.
 double own_us(const ProcessCounters& spent) {
   const auto starting = static_cast<std::size_t>(WorkPhase::starting);
@@ -43,51 +36,7 @@ double whole_us(const ProcessCounters& spent) {
   return std::max(1.0, own_us(spent) + static_cast<double>(spent.waiting_us));
 }
 
-// Of an interval's time, or summed over several.
-struct Shares {
-  std::array<double, work_phase_count> phases{};
-  double waiting = 0;
-  double core_wait = 0;
-
-  static Shares of(const ProcessCounters& spent) {
-    const double whole = whole_us(spent);
-    Shares made{.waiting = static_cast<double>(spent.waiting_us) / whole,
-                .core_wait = static_cast<double>(spent.core_wait_us) / whole};
-    for (std::size_t i = first_phase; i < work_phase_count; ++i)
-      made.phases.at(i) = static_cast<double>(spent.own_us.at(i)) / whole;
-    return made;
-  }
-  // Each by itself.
-  static Shares median(const std::vector<Shares>& all) {
-    const auto of = [&](const auto& value) {
-      std::vector<double> values;
-      for (const Shares& each : all) values.push_back(value(each));
-      return cluster::median(std::move(values));
-    };
-    Shares made{.waiting = of([](const Shares& each) { return each.waiting; }),
-                .core_wait = of([](const Shares& each) { return each.core_wait; })};
-    for (std::size_t i = first_phase; i < work_phase_count; ++i)
-      made.phases.at(i) = of([i](const Shares& each) { return each.phases.at(i); });
-    return made;
-  }
-
-  double own() const { return std::accumulate(phases.begin(), phases.end(), 0.0); }
-  void add(const Shares& other) {
-    for (std::size_t i = 0; i < work_phase_count; ++i) phases.at(i) += other.phases.at(i);
-    waiting += other.waiting;
-    core_wait += other.core_wait;
-  }
-  // The phase that takes more than it does there.
-  std::size_t most_above(const Shares& other) const {
-    std::size_t most = first_phase;
-    for (std::size_t i = first_phase; i < work_phase_count; ++i)
-      if (phases.at(i) - other.phases.at(i) > phases.at(most) - other.phases.at(most)) most = i;
-    return most;
-  }
-
- private:
-  static constexpr auto first_phase = static_cast<std::size_t>(WorkPhase::starting) + 1;
-};
+constexpr auto first_phase = static_cast<std::size_t>(WorkPhase::starting) + 1;
 
 SlowCause cause_of(WorkPhase phase) {
   switch (phase) {
@@ -156,16 +105,71 @@ std::string to_string(const SlowRank& slow) {
                      time_text(seconds(slow.usual_us)));
 }
 
+// ---- Numbers of an interval -------------------------------------------------------------------------------
+
+SlowWatch::Shares SlowWatch::Shares::of(const ProcessCounters& spent) {
+  const double whole = whole_us(spent);
+  Shares made{.waiting = static_cast<double>(spent.waiting_us) / whole,
+              .core_wait = static_cast<double>(spent.core_wait_us) / whole};
+  for (std::size_t i = first_phase; i < work_phase_count; ++i)
+    made.phases.at(i) = static_cast<double>(spent.own_us.at(i)) / whole;
+  return made;
+}
+
+double SlowWatch::Shares::own() const { return std::accumulate(phases.begin(), phases.end(), 0.0); }
+
+void SlowWatch::Shares::add(const Shares& other) {
+  for (std::size_t i = 0; i < work_phase_count; ++i) phases.at(i) += other.phases.at(i);
+  waiting += other.waiting;
+  core_wait += other.core_wait;
+}
+
+std::size_t SlowWatch::Shares::most_above(const Shares& other) const {
+  std::size_t most = first_phase;
+  for (std::size_t i = first_phase; i < work_phase_count; ++i)
+    if (phases.at(i) - other.phases.at(i) > phases.at(most) - other.phases.at(most)) most = i;
+  return most;
+}
+
+void SlowWatch::Sorted::sort() { std::ranges::sort(numbers_); }
+
+double SlowWatch::Sorted::median_without(double left_out) const {
+  const auto at = std::ranges::lower_bound(numbers_, left_out);
+  const std::size_t middle = (numbers_.size() - 1) / 2;
+  return numbers_.at(static_cast<std::ptrdiff_t>(middle) < at - numbers_.begin() ? middle : middle + 1);
+}
+
+void SlowWatch::Stage::add(const Shares& shares) {
+  for (std::size_t i = first_phase; i < work_phase_count; ++i) phases.at(i).add(shares.phases.at(i));
+  waiting.add(shares.waiting);
+  core_wait.add(shares.core_wait);
+}
+
+void SlowWatch::Stage::sort() {
+  for (Sorted& phase : phases) phase.sort();
+  waiting.sort();
+  core_wait.sort();
+}
+
+SlowWatch::Shares SlowWatch::Stage::median_without(const Shares& left_out) const {
+  Shares made{.waiting = waiting.median_without(left_out.waiting),
+              .core_wait = core_wait.median_without(left_out.core_wait)};
+  for (std::size_t i = first_phase; i < work_phase_count; ++i)
+    made.phases.at(i) = phases.at(i).median_without(left_out.phases.at(i));
+  return made;
+}
+
+// ---- Looks ------------------------------------------------------------------------------------------------
+
 void SlowWatch::clear() {
   ranks_.clear();
+  stages_.clear();
   slow_.clear();
 }
 
 std::vector<SlowRank> SlowWatch::look(const std::vector<Worker>& workers, TimePoint now) {
   if (!take(workers, now)) return {};
-  std::vector<SlowRank> found;
-  for (const auto& [number, rank] : ranks_)
-    if (const auto slow = judge(number, rank)) found.push_back(*slow);
+  std::vector<SlowRank> found = judge_all();
   std::vector<SlowRank> news;
   for (const SlowRank& each : found)
     if (std::ranges::none_of(slow_, [&](const SlowRank& old) { return old.rank == each.rank; }))
@@ -192,39 +196,47 @@ bool SlowWatch::take(const std::vector<Worker>& workers, TimePoint now) {
   if (std::ranges::any_of(workers,
                           [this](const Worker& each) { return each.step == ranks_.at(each.rank).step; }))
     return false;
+  Stages& stages = stages_.emplace_back();
   for (const Worker& worker : workers) {
     Rank& rank = ranks_.at(worker.rank);
+    const ProcessCounters spent = worker.stats->counters.since(rank.counters);
     rank.intervals.push_back(
-        {worker.step - rank.step, worker.stats->counters.since(rank.counters), worker.stats->round_trip_us});
+        {worker.step - rank.step, whole_us(spent), Shares::of(spent), worker.stats->round_trip_us});
     if (rank.intervals.size() > intervals_needed) rank.intervals.pop_front();
+    stages[rank.stage].add(rank.intervals.back().shares);
     rank.step = worker.step;
     rank.counters = worker.stats->counters;
   }
+  for (auto& [number, stage] : stages) stage.sort();
+  if (stages_.size() > intervals_needed) stages_.pop_front();
   taken_at_ = now;
   return true;
 }
 
 // Against those that do the same stage of a placed network: others have other work by nature.
-std::optional<SlowRank> SlowWatch::judge(std::uint32_t number, const Rank& rank) const {
-  if (rank.intervals.size() < intervals_needed) return std::nullopt;
-  std::vector<const Rank*> others;
-  for (const auto& [other_number, other] : ranks_)
-    if (other_number != number && other.stage == rank.stage) others.push_back(&other);
-  if (others.empty()) return std::nullopt;
-  if (const auto slow = judge_work(number, rank, others)) return slow;
-  return judge_network(number, rank, others);
+std::vector<SlowRank> SlowWatch::judge_all() const {
+  if (stages_.size() < intervals_needed) return {};
+  RoundTrips round_trips;
+  for (const auto& [number, rank] : ranks_) round_trips[rank.stage].add(round_trip_us(rank));
+  for (auto& [stage, sorted] : round_trips) sorted.sort();
+  std::vector<SlowRank> found;
+  for (const auto& [number, rank] : ranks_) {
+    const Sorted& of_stage = round_trips.at(rank.stage);
+    if (of_stage.size() < 2) continue;
+    auto slow = judge_work(number, rank);
+    if (!slow) slow = judge_network(number, rank, of_stage);
+    if (slow) found.push_back(*slow);
+  }
+  return found;
 }
 
 // Shares of time, not times of steps: a heartbeat comes in the middle of a step, and all who step together
 // take the same time for it.
-std::optional<SlowRank> SlowWatch::judge_work(std::uint32_t number, const Rank& rank,
-                                              const std::vector<const Rank*>& others) const {
+std::optional<SlowRank> SlowWatch::judge_work(std::uint32_t number, const Rank& rank) const {
   Shares mine, usual;
   for (std::size_t i = 0; i < intervals_needed; ++i) {
-    std::vector<Shares> of_others;
-    for (const Rank* other : others) of_others.push_back(Shares::of(other->intervals[i].spent));
-    const Shares here = Shares::of(rank.intervals[i].spent);
-    const Shares there = Shares::median(of_others);
+    const Shares& here = rank.intervals[i].shares;
+    const Shares there = stages_[i].at(rank.stage).median_without(here);
     if (here.own() - there.own() < excess_min || there.waiting - here.waiting < waiting_min)
       return std::nullopt;
     mine.add(here);
@@ -247,22 +259,21 @@ std::optional<SlowRank> SlowWatch::judge_work(std::uint32_t number, const Rank& 
                   of_step(usual.phases.at(most)), of_step(intervals_needed)};
 }
 
+// The shortest: a busy process answers late, now and then.
+double SlowWatch::round_trip_us(const Rank& rank) {
+  std::uint64_t least = rank.intervals.front().round_trip_us;
+  for (const Interval& interval : rank.intervals) least = std::min(least, interval.round_trip_us);
+  return static_cast<double>(least);
+}
+
 // All wait for what comes from there or goes there, and no other works longer.
 std::optional<SlowRank> SlowWatch::judge_network(std::uint32_t number, const Rank& rank,
-                                                 const std::vector<const Rank*>& others) const {
-  // The shortest: a busy process answers late, now and then.
-  const auto round_trip = [](const Rank& each) {
-    std::uint64_t least = each.intervals.front().round_trip_us;
-    for (const Interval& interval : each.intervals) least = std::min(least, interval.round_trip_us);
-    return static_cast<double>(least);
-  };
-  std::vector<double> usual;
-  for (const Rank* other : others) usual.push_back(round_trip(*other));
-  const double mine = round_trip(rank);
-  const double theirs = median(std::move(usual));
+                                                 const Sorted& usual) const {
+  const double mine = round_trip_us(rank);
+  const double theirs = usual.median_without(mine);
   if (theirs <= 0 || mine < std::max(round_trip_us_min, theirs * round_trip_ratio_min)) return std::nullopt;
   double waiting = 0;
-  for (const Interval& each : rank.intervals) waiting += Shares::of(each.spent).waiting;
+  for (const Interval& each : rank.intervals) waiting += each.shares.waiting;
   if (waiting < network_waiting_min * static_cast<double>(intervals_needed)) return std::nullopt;
   return SlowRank{number, SlowCause::network, static_cast<std::uint64_t>(mine),
                   static_cast<std::uint64_t>(theirs), static_cast<std::uint64_t>(mean_step_us(rank))};
@@ -272,7 +283,7 @@ double SlowWatch::mean_step_us(const Rank& rank) {
   double whole = 0;
   std::uint64_t steps = 0;
   for (const Interval& each : rank.intervals) {
-    whole += whole_us(each.spent);
+    whole += each.whole_us;
     steps += each.steps;
   }
   return whole / static_cast<double>(steps);

@@ -5,6 +5,8 @@
 // said and the time in, a verdict out. The scheduler feeds it.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -32,10 +34,45 @@ class SlowWatch {
   const std::vector<SlowRank>& slow() const { return slow_; }
 
  private:
+  // Of an interval's time, or summed over several.
+  struct Shares {
+    std::array<double, work_phase_count> phases{};
+    double waiting = 0;
+    double core_wait = 0;
+
+    static Shares of(const ProcessCounters& spent);
+    double own() const;
+    void add(const Shares& other);
+    // The phase that takes more than it does there.
+    std::size_t most_above(const Shares& other) const;
+  };
+  // Numbers of ranks. Of a thousand each is compared with the median of the others: they are sorted once.
+  class Sorted {
+   public:
+    void add(double number) { numbers_.push_back(number); }
+    void sort();
+    std::size_t size() const { return numbers_.size(); }
+    // Of all but one that has `left_out`. At least two are there.
+    double median_without(double left_out) const;
+
+   private:
+    std::vector<double> numbers_;
+  };
+  // What the ranks of a stage did in one interval.
+  struct Stage {
+    std::array<Sorted, work_phase_count> phases = {};
+    Sorted waiting = {};
+    Sorted core_wait = {};
+
+    void add(const Shares& shares);
+    void sort();
+    Shares median_without(const Shares& left_out) const;
+  };
   // What a worker did between two looks.
   struct Interval {
     std::uint64_t steps = 0;
-    ProcessCounters spent = {};
+    double whole_us = 0;
+    Shares shares = {};
     std::uint64_t round_trip_us = 0;
   };
   struct Rank {
@@ -44,18 +81,19 @@ class SlowWatch {
     ProcessCounters counters = {};
     std::deque<Interval> intervals = {};
   };
-  using Ranks = std::map<std::uint32_t, Rank>;
+  using Stages = std::map<std::uint32_t, Stage>;
+  using RoundTrips = std::map<std::uint32_t, Sorted>;  // by stage
 
   bool take(const std::vector<Worker>& workers, TimePoint now);
-  std::optional<SlowRank> judge(std::uint32_t number, const Rank& rank) const;
-  std::optional<SlowRank> judge_work(std::uint32_t number, const Rank& rank,
-                                     const std::vector<const Rank*>& others) const;
-  std::optional<SlowRank> judge_network(std::uint32_t number, const Rank& rank,
-                                        const std::vector<const Rank*>& others) const;
+  std::vector<SlowRank> judge_all() const;
+  std::optional<SlowRank> judge_work(std::uint32_t number, const Rank& rank) const;
+  std::optional<SlowRank> judge_network(std::uint32_t number, const Rank& rank, const Sorted& usual) const;
 
+  static double round_trip_us(const Rank& rank);
   static double mean_step_us(const Rank& rank);
 
-  Ranks ranks_;
+  std::map<std::uint32_t, Rank> ranks_;
+  std::deque<Stages> stages_;  // of the intervals of the ranks
   TimePoint taken_at_{};
   std::vector<SlowRank> slow_;
 };
