@@ -14,7 +14,9 @@ Result<> call_each(std::span<const CallbackPtr> callbacks, CallbackMethod method
 
 Result<double> loss_of(const CallbackContext& context) {
   if (context.net_outputs.empty()) return fail(Code::invalid_argument, "there is no loss before a step");
-  MUSTER_TRY(const Tensor numbers, as_float64(context.net_outputs.front()));
+  const Tensor& loss = context.net_outputs.front();
+  if (loss.dtype() == DType::float32 && loss.elements() == 1) return *loss.data<float>();  // nearly always
+  MUSTER_TRY(const Tensor numbers, as_float64(loss));
   if (numbers.elements() == 0) return fail(Code::invalid_argument, "the loss has no elements");
   double sum = 0;
   for (const double number : numbers.span<double>()) sum += number;

@@ -33,7 +33,7 @@ struct MetricRow {
 class MetricWriter {
  public:
   using Write = std::function<Result<>(std::span<const MetricRow>)>;
-  static constexpr std::size_t capacity = 4096;
+  static constexpr std::size_t capacity = 1024;
   static constexpr Duration delay = std::chrono::milliseconds(100);
 
   explicit MetricWriter(Write write);

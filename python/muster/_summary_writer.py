@@ -86,9 +86,11 @@ class SummaryWriter:
 
     def add_scalar(self, tag: str, scalar_value: object, global_step: int = 0) -> None:
         """One number, or a tensor of one element."""
-        if not _is_real(scalar_value):
-            scalar_value = _array(scalar_value, "scalar", tag).reshape(())[()]
-        self._open().add_scalar(tag, float(scalar_value), global_step)
+        if type(scalar_value) is not float:  # most are, and a thousand of them are a step
+            if not _is_real(scalar_value):
+                scalar_value = _array(scalar_value, "scalar", tag).reshape(())[()]
+            scalar_value = float(scalar_value)
+        self._open().add_scalar(tag, scalar_value, global_step)
         self._added()
 
     def add_histogram(self, tag: str, values: object, global_step: int = 0) -> None:
