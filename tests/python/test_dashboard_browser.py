@@ -146,6 +146,7 @@ def test_the_page_fits_and_can_be_read(tmp_path, open_page, size, scheme):
         width = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
         assert width[0] <= width[1], "the page is wider than the screen"
         shoot(driver, f"dashboard-{size}-{scheme}")
+        assert driver.execute_script("return document.querySelector('h1').getBoundingClientRect().top") >= 8
         check_accessibility(driver)
         check_console(driver)
         end_job(tmp_path)
