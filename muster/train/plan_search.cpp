@@ -14,7 +14,7 @@ std::vector<graph::StepLayout> layouts_for(std::uint32_t workers) {
   std::vector<graph::StepLayout> made;
   for (std::uint32_t model = 1; model <= workers; ++model) {
     if (workers % model != 0) continue;
-    for (const std::int64_t level : {0, 1})
+    for (const std::int64_t level : {0, 1, 3})  // over a mesh 2 is 1
       if (level == 0 || workers / model > 1)
         made.push_back({.data = workers / model, .model = model, .zero_level = level});
   }

@@ -29,7 +29,8 @@ struct FoundPlans {
   std::optional<graph::Prediction> alone;  // of one process with all cores
 };
 
-// All meshes of `data` by `model`, with and without Zero, for the graphs that a step runs one after another.
+// All meshes of `data` by `model`, without Zero and with levels 1 and 3, for the graphs that a step runs one
+// after another.
 FoundPlans find_plans(const std::vector<const NotedGraph*>& step, const SearchOptions& options);
 
 // Of those that need too much the one that needs least; null: none is dropped for its memory.

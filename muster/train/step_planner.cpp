@@ -116,7 +116,7 @@ Result<> StepPlanner::decide(const graph::Graph& graph, std::span<const Tensor> 
 
 Result<bool> StepPlanner::divide_weights(const graph::Graph& graph) {
   bool divides = false;
-  const auto layouts = graph::layouts_of_weights(graph, *layout_);
+  const auto layouts = graph::layouts_of_parameters(graph, *layout_);
   for (const auto& [id, parameter] : graph.parameters) {
     std::weak_ptr<graph::Parameter>& known = known_[parameter.get()];
     if (!known.expired()) continue;
@@ -155,13 +155,17 @@ Result<bool> StepPlanner::compiling(graph::Graph& graph, std::span<const Tensor>
                     "equal parts",
                     *samples, layout_->data));
   has_cut_ = has_cut_ || (fits && trains);
+  graph::gather_for_use(graph, *layout_, rank());
   graph::cut_samples(graph, *layout_, rank());
   return false;
 }
 
 Result<> plan_steps(std::uint32_t data, std::uint32_t model, std::optional<std::size_t> memory_bytes) {
   std::optional<StepLayout> layout;
-  if (data > 0) layout = StepLayout{.data = data, .model = model};
+  const Zero& zero = context().zero;
+  if (data > 0)
+    layout = StepLayout{
+        .data = data, .model = model, .zero_level = zero.level, .zero_threshold_bytes = zero.threshold_bytes};
   const bool ends = data == 1 && model == 1;
   process().planner =
       ends ? nullptr : new StepPlanner(layout, memory_bytes);  // kept: a run may still look at it

@@ -160,14 +160,16 @@ def plan(data: int | None = None, model: int = 1, zero: int = 0, *, memory: int 
         data: The batch is cut into so many equal parts. None: all three are chosen at the first step that
             trains, by rank 0 for all.
         model: Weights are cut into so many parts. data * model is the number of workers.
-        zero: 1: `data` also shares the state of the optimizer (`Zero`). 0: it does not.
+        zero: 1: `data` also shares the state of the optimizer, and each sums up gradients of its pieces alone
+            (`Zero`, whose level 2 this is, too). 3: also the parameters, which are gathered for each use. 0:
+            nothing of these.
         memory: Of what is chosen, a worker may need no more at its peak, by prediction: bytes, or "512MiB".
 
     Raises:
         TypeError: One of them is no whole number.
         ValueError: `memory` is no size, or is given with `data`; data * model is not the number of workers;
-            `zero` is not 0 or 1; the parallel mode is 'data_parallel'; or, at the first step, no plan needs
-            so little memory, or the batch cannot be cut so. (Later ones, as the last of an epoch, are
+            `zero` is not 0, 1 or 3; the parallel mode is 'data_parallel'; or, at the first step, no plan
+            needs so little memory, or the batch cannot be cut so. (Later ones, as the last of an epoch, are
             computed whole by each worker then.)
         NotImplementedError: As mesh() says; or, at the first step, it runs in eager mode, or the optimizer
             needs whole parameters (Lamb).
@@ -175,8 +177,11 @@ def plan(data: int | None = None, model: int = 1, zero: int = 0, *, memory: int 
     for name, value in (("data", data), ("model", model), ("zero", zero)):
         if isinstance(value, bool) or not isinstance(value, int | None):
             raise TypeError(f"plan: {name} is a whole number, not {value!r}")
-    if zero not in (0, 1):
-        raise ValueError(f"plan: zero is {zero}: it is 0, or 1, which shares the state of the optimizer")
+    if zero not in (0, 1, 3):
+        raise ValueError(
+            f"plan: zero is {zero}: it is 0; 1, which shares the state of the optimizer and sums gradients "
+            "up in pieces; or 3, which shares the parameters, too"
+        )
     if memory is not None and data is not None:
         raise ValueError(
             "plan: memory says what may be chosen, and data, model and zero are given: leave one away"

@@ -290,12 +290,13 @@ def test_numbers_are_the_same_where_costs_are_watched(tmp_path):
     assert losses[0] == losses[1] and len(losses[0]) == 14
 
 
-def test_a_prediction_says_that_it_is_of_all_stages_together(tmp_path):
+def test_a_prediction_of_stages_says_that_it_is_of_the_busiest(tmp_path):
     stages = 'muster.parallel.mesh(model=2, stages=2)\nnet[1].place("MS_WORKER", 1)'
     script = HEAD + MESH.replace("muster.parallel.mesh(data=2, model=2)", stages)
     text = explain(tmp_path, script, "--parallel", "4")
-    assert "stages: times and memory are those of all 2 together" in text
-    assert "stages: times" not in explain(tmp_path, HEAD + MESH, "--parallel", "4")
+    assert "stages: 2, each timed by itself, that then run beside each other" in text
+    assert "(waiting for other stages)" in text
+    assert "stages: " not in explain(tmp_path, HEAD + MESH, "--parallel", "4")
 
 
 def test_a_planned_step_is_explained_without_the_other_workers(tmp_path):

@@ -8,8 +8,12 @@
 #include <optional>
 
 #include "muster/graph/amounts.h"
+#include "muster/graph/cost/pipeline.h"
 #include "muster/graph/cost/step_times.h"
 #include "muster/graph/execution/explain.h"
+#include "muster/graph/ops/transfer.h"
+#include "muster/graph/partition/partition.h"
+#include "muster/graph/sharding/mesh.h"
 
 namespace muster::graph {
 namespace {
@@ -31,7 +35,18 @@ struct CallCost {
   std::size_t sent_bytes = 0;
 };
 
+// A message to another stage: as much as a rank of two sends in an all_gather.
+CallCost cost_of_message(const CompiledPlan& plan, const Node& node, const PredictionOptions& settings) {
+  CallCost made{.seconds = std::nullopt, .sent_bytes = bytes_of(plan, node)};
+  if (settings.calls != nullptr)
+    if (const auto time = settings.calls->time_of(CallKind::all_gather, 2, made.sent_bytes))
+      made.seconds = std::chrono::duration<double>(*time).count();
+  return made;
+}
+
 CallCost cost_of_call(const CompiledPlan& plan, const Node& node, const PredictionOptions& settings) {
+  if (node.op == &send_op()) return cost_of_message(plan, node, settings);
+  if (node.op == &receive_op()) return {.seconds = 0.0};
   const std::uint32_t ranks = ranks_of(node, settings.workers);
   if (ranks < 2) return {.seconds = 0.0};
   const std::size_t bytes = bytes_of(plan, node);
@@ -73,8 +88,9 @@ double hidden_time(const CompiledPlan& plan, const std::vector<double>& seconds)
 
 class Predicting {
  public:
-  Predicting(const TimedPlan& timed, const PredictionOptions& settings, Prediction& made)
-      : timed_(timed), settings_(settings), made_(made) {}
+  // `sharing`: how many times longer kernels take than they were timed.
+  Predicting(const TimedPlan& timed, const PredictionOptions& settings, double sharing, Prediction& made)
+      : timed_(timed), settings_(settings), sharing_(sharing), made_(made) {}
 
   void run() {
     const CompiledPlan& plan = timed_.plan;
@@ -87,7 +103,7 @@ class Predicting {
       (group.is_call ? made_.calls_s : made_.computing_s) += group.seconds;
       made_.groups.push_back(std::move(group));
     }
-    const double between_s = timed_.between_s * made_.sharing();
+    const double between_s = timed_.between_s * sharing_;
     made_.computing_s += between_s;
     made_.groups.push_back({.name = std::string(between_steps), .seconds = between_s});
     std::ranges::stable_sort(made_.groups, std::greater{}, &OpGroup::seconds);
@@ -101,8 +117,8 @@ class Predicting {
     group.name = group_name(node, settings_.workers);
     ++group.steps;
     std::optional<double> seconds = timed_.seconds[index];
-    if (seconds) *seconds *= made_.sharing();
-    if (node.op->collective) {
+    if (seconds) *seconds *= sharing_;
+    if (step.is_collective()) {
       group.is_call = true;
       const CallCost cost = cost_of_call(timed_.plan, node, settings_);
       group.sent_bytes += cost.sent_bytes;
@@ -115,9 +131,90 @@ class Predicting {
 
   const TimedPlan& timed_;
   const PredictionOptions& settings_;
+  double sharing_;
   Prediction& made_;
   std::map<std::string, OpGroup> groups_;
 };
+
+// ---- Stages -----------------------------------------------------------------------------------------------
+
+// Of a placed graph: those of its mesh, of the job, or as many as its places name. One: it is whole.
+Result<std::uint32_t> stages_of(const Graph& graph, const PlanOptions& options) {
+  if (!is_placed(graph, options.input_homes)) return 1;
+  MUSTER_TRY(const std::optional<MeshPlace> place, mesh_of(graph));
+  if (place && place->mesh->stages() > 1) return place->mesh->stages();
+  if (options.stage_index.size > 1) return options.stage_index.size;
+  const Result<Partition> divided = divided_as_placed(graph);
+  return divided ? static_cast<std::uint32_t>(divided->stages.size()) : 1;
+}
+
+std::vector<PipelineStep> pipeline_steps(const TimedPlan& timed, const PredictionOptions& settings) {
+  std::vector<PipelineStep> made;
+  const CompiledPlan& plan = timed.plan;
+  const double between_s = timed.between_s / static_cast<double>(std::max<std::size_t>(1, plan.steps.size()));
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const PlannedStep& step = plan.steps[i];
+    const Node& node = plan.graph.nodes[step.node];
+    made.push_back({.kind = PipelineStep::Kind::compute, .seconds = between_s});
+    if (step.kind == PlannedStep::Kind::compute) {
+      made.back().seconds += timed.seconds[i].value_or(0);
+      continue;
+    }
+    made.push_back({.kind = step.kind == PlannedStep::Kind::send      ? PipelineStep::Kind::send
+                            : step.kind == PlannedStep::Kind::receive ? PipelineStep::Kind::receive
+                                                                      : PipelineStep::Kind::call,
+                    .seconds = cost_of_call(plan, node, settings).seconds.value_or(0),
+                    .peer = static_cast<std::uint32_t>(node.attributes.get("peer", std::int64_t{0}))});
+  }
+  return made;
+}
+
+// What a stage computes with: a batch that another one reads is made up here.
+std::vector<Tensor> present(std::span<const Tensor> inputs) {
+  std::vector<Tensor> made(inputs.begin(), inputs.end());
+  for (Tensor& input : made)
+    if (input.absence() != nullptr) input = Tensor::zeros(input.dtype(), input.shape());
+  return made;
+}
+
+// Each stage is timed by itself, and then they run beside each other as their messages let them.
+Result<Prediction> predict_stages(const Graph& graph, const PlanOptions& options,
+                                  std::span<const Tensor> inputs, const PredictionOptions& settings,
+                                  std::uint32_t stages, Prediction made) {
+  PredictionOptions of_stage = settings;
+  of_stage.workers = std::max(1U, settings.workers / stages);
+  const std::vector<Tensor> given = present(inputs);
+  std::vector<TimedPlan> timed;
+  std::vector<std::vector<PipelineStep>> steps;
+  made.stages = stages;
+  for (std::uint32_t stage = 0; stage < stages; ++stage) {
+    PlanOptions here = options;
+    here.stage_index = {.rank = stage, .size = stages};
+    MUSTER_TRY(TimedPlan plan,
+               time_steps(graph, here, given, {.copies = made.copies, .known = settings.known}));
+    made.runs = std::max(made.runs, plan.runs);
+    made.peak_bytes = std::max(made.peak_bytes, explain(plan.plan).peak_bytes());
+    steps.push_back(pipeline_steps(plan, of_stage));
+    timed.push_back(std::move(plan));
+  }
+  const PipelineTimes times = run_beside(
+      steps,
+      {.workers_of_stage = of_stage.workers, .threads = options.threads, .cores = std::max(1, made.cores)});
+  const auto busiest = std::ranges::min_element(times.stages, std::less{}, &PipelineTimes::Stage::waiting_s) -
+                       times.stages.begin();
+  const auto& slowest = times.stages[static_cast<std::size_t>(busiest)];
+  double alone_s = 0;
+  for (const PipelineStep& step : steps[static_cast<std::size_t>(busiest)])
+    if (step.kind == PipelineStep::Kind::compute) alone_s += step.seconds;
+  const double sharing = alone_s > 0 ? slowest.computing_s / alone_s : 1;
+  Predicting(timed[static_cast<std::size_t>(busiest)], of_stage, sharing, made).run();
+  made.hidden_s = 0;
+  made.calls_s += slowest.waiting_s;
+  made.groups.push_back(
+      {.name = std::string(waiting_for_stages), .is_call = true, .seconds = slowest.waiting_s});
+  std::ranges::stable_sort(made.groups, std::greater{}, &OpGroup::seconds);
+  return made;
+}
 
 std::string groups_text(const Prediction& prediction) {
   std::string text =
@@ -141,6 +238,7 @@ double Prediction::sharing() const {
 
 double Prediction::reading_shown_s() const {
   if (reading_s == 0) return 0;
+  if (stages > 1) return std::max(0.0, reading_s - step_without_reading_s());  // one worker reads for all
   const double available = std::max(1, cores);
   const double busy = workers * (computing_s / sharing() * threads + reading_s) / available;
   return std::max({0.0, busy - computing_s, reading_s - computing_s});
@@ -164,13 +262,14 @@ Result<Prediction> predict(const Graph& graph, const PlanOptions& options, std::
   Prediction made{.workers = settings.workers, .cores = settings.cores, .threads = options.threads};
   const auto at_once = static_cast<std::size_t>(std::max(1, settings.cores / std::max(1, options.threads)));
   made.copies = std::min<std::size_t>(settings.workers, at_once);
+  MUSTER_TRY(const std::uint32_t stages, stages_of(graph, options));
+  if (stages > 1) return predict_stages(graph, options, inputs, settings, stages, std::move(made));
   MUSTER_TRY(const TimedPlan timed,
              time_steps(graph, options, inputs, {.copies = made.copies, .known = settings.known}));
   made.runs = timed.runs;
   const Explanation explained = explain(timed.plan);
   made.peak_bytes = explained.peak_bytes();
-  made.stages = explained.partition.stages.size();
-  Predicting(timed, settings, made).run();
+  Predicting(timed, settings, made.sharing(), made).run();
   return made;
 }
 
@@ -235,15 +334,14 @@ std::string to_string(const Prediction& prediction) {
   text += groups_text(prediction);
   text += fmt::format("kernels: timed now, in {} of this plan, {} at once", counted(prediction.runs, "run"),
                       prediction.copies);
-  if (prediction.sharing() > 1)
+  if (prediction.sharing() > 1 && prediction.stages < 2)
     text += fmt::format("; {} workers with {} share {}: times {:.3g} as long", prediction.workers,
                         counted(static_cast<std::size_t>(prediction.threads), "thread"),
                         counted(static_cast<std::size_t>(prediction.cores), "core"), prediction.sharing());
   if (prediction.stages > 1)
     text += fmt::format(
-        "\nstages: times and memory are those of all {} together, one after the other; a worker has one of "
-        "them, "
-        "and with micro_batches they run beside each other",
+        "\nstages: {}, each timed by itself, that then run beside each other as their messages let them: the "
+        "times are those of a worker of the busiest, the memory that of the one that holds most",
         prediction.stages);
   return text + "\nnot predicted: Python between the steps, waiting for slower workers\n";
 }

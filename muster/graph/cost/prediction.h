@@ -30,6 +30,8 @@ struct OpGroup {
 
 // A group of its own, of no steps: what a run takes from one step of the plan to the next.
 inline constexpr std::string_view between_steps = "(from step to step)";
+// Likewise, and a call: what a stage of a placed network waits for the others.
+inline constexpr std::string_view waiting_for_stages = "(waiting for other stages)";
 
 struct Prediction {
   std::uint32_t workers = 1;
@@ -42,11 +44,12 @@ struct Prediction {
   std::size_t peak_bytes = 0;
   std::size_t runs = 0;    // in which the kernels were timed
   std::size_t copies = 1;  // that ran at once
-  std::size_t stages = 0;  // of a placed network: the times are of all of them, one after the other
+  std::size_t stages = 0;  // of a placed network: the times are those of a worker of the busiest
   int threads = 1;         // of each worker
   double reading_s = 0;    // processor time of a thread beside, that makes the batch of a step
 
-  double step_s() const { return computing_s + calls_s - hidden_s + reading_shown_s(); }
+  double step_without_reading_s() const { return computing_s + calls_s - hidden_s; }
+  double step_s() const { return step_without_reading_s() + reading_shown_s(); }
   // How many times longer a kernel takes than it was timed: workers share cores where these are fewer.
   double sharing() const;
   // What reading adds to a step: what no core is free for, or what takes longer than the computing.

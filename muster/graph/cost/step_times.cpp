@@ -120,6 +120,7 @@ CompiledPlan alone(CompiledPlan plan) {
     step.prepared = Prepared{std::move(sizes)};
   }
   plan.collectives.clear();
+  plan.stage.index = {};  // a stage runs without the others
   plan.first_update = CompiledPlan::no_step;
   plan.has_overlap = plan.has_async_transfers = false;
   return plan;

@@ -11,7 +11,7 @@
 namespace muster::graph {
 namespace {
 
-constexpr std::size_t model_axis = 1;  // of the mesh: `data` is the first
+constexpr std::size_t data_axis = 0, model_axis = 1;  // of the mesh
 
 MeshPtr mesh_of(const StepLayout& layout) {
   return std::make_shared<const Mesh>(
@@ -169,22 +169,102 @@ void cut_samples(Graph& graph, const StepLayout& layout, std::uint32_t rank) {
   graph.nodes.insert(graph.nodes.begin(), cuts.begin(), cuts.end());
 }
 
+namespace {
+
+bool is_cut_by(const TensorLayout& layout, std::size_t axis) {
+  return std::ranges::any_of(
+      layout.dims, [&](const TensorLayout::Axes& axes) { return std::ranges::count(axes, axis) > 0; });
+}
+
+TensorLayout plain(const MeshPtr& mesh, const Shape& shape) {
+  return {.mesh = mesh, .dims = std::vector<TensorLayout::Axes>(shape.rank())};
+}
+
+// Along the first dimension by each axis that does not cut `layout` yet.
+TensorLayout cut_further(TensorLayout layout, const Shape& shape) {
+  for (std::size_t axis = 0; axis < layout.mesh->cutting_axes(); ++axis) {
+    const std::int64_t size = layout.mesh->axes()[axis].size;
+    if (size == 1 || is_cut_by(layout, axis)) continue;
+    if (shape[0] % (layout.parts(0) * size) == 0) layout.dims[0].push_back(axis);
+  }
+  return layout;
+}
+
+bool is_large(const TensorType& type, std::int64_t threshold_bytes) {
+  return type.shape.rank() > 0 && static_cast<std::int64_t>(type.size_bytes()) >= threshold_bytes;
+}
+
+}  // namespace
+
 std::optional<TensorLayout> layout_of_state(const Parameter& parameter, const MeshPtr& mesh,
                                             std::int64_t threshold_bytes) {
-  if (parameter.shape().rank() == 0 ||
-      static_cast<std::int64_t>(parameter.held_type().size_bytes()) < threshold_bytes)
-    return std::nullopt;
-  TensorLayout layout{.mesh = mesh, .dims = {}};
-  layout.dims.resize(parameter.shape().rank());
-  if (parameter.share()) layout = parameter.share()->layout;
-  for (std::size_t axis = 0; axis < mesh->cutting_axes(); ++axis) {
-    const auto cuts = [&](const TensorLayout::Axes& axes) { return std::ranges::count(axes, axis) > 0; };
-    const std::int64_t size = mesh->axes()[axis].size;
-    if (size == 1 || std::ranges::any_of(layout.dims, cuts)) continue;
-    if (parameter.shape()[0] % (layout.parts(0) * size) == 0) layout.dims[0].push_back(axis);
-  }
+  if (!is_large(parameter.held_type(), threshold_bytes)) return std::nullopt;
+  TensorLayout layout = cut_further(
+      parameter.share() ? parameter.share()->layout : plain(mesh, parameter.shape()), parameter.shape());
   if (layout.is_whole()) return std::nullopt;
   return layout;
+}
+
+std::map<const Parameter*, TensorLayout> layouts_of_parameters(const Graph& graph, const StepLayout& layout) {
+  std::map<const Parameter*, TensorLayout> made = layouts_of_weights(graph, layout);
+  if (layout.zero_level < 3 || layout.data == 1) return made;
+  const MeshPtr mesh = mesh_of(layout);
+  for (const auto& [id, parameter] : graph.parameters) {
+    if (!parameter->requires_grad() || parameter->share()) continue;
+    const auto cut = made.find(parameter.get());
+    TensorLayout used = cut == made.end() ? plain(mesh, parameter->shape()) : cut->second;
+    if (!is_large({parameter->dtype(), used.piece_shape(parameter->shape())}, layout.zero_threshold_bytes))
+      continue;
+    used = cut_further(std::move(used), parameter->shape());
+    if (!used.is_whole()) made.insert_or_assign(parameter.get(), std::move(used));
+  }
+  return made;
+}
+
+namespace {
+
+// As the op `shard` has it.
+std::string layout_text(const TensorLayout& layout) {
+  std::string text;
+  for (std::size_t dim = 0; dim < layout.dims.size(); ++dim) {
+    if (dim > 0) text += ';';
+    for (std::size_t i = 0; i < layout.dims[dim].size(); ++i)
+      text += (i > 0 ? "+" : "") + layout.mesh->axes()[layout.dims[dim][i]].name;
+  }
+  return text;
+}
+
+}  // namespace
+
+void gather_for_use(Graph& graph, const StepLayout& layout, std::uint32_t rank) {
+  if (layout.zero_level < 3) return;
+  std::map<ValueId, TensorLayout> used;
+  for (const auto& [id, parameter] : graph.parameters) {
+    if (!parameter->share() || !is_cut_by(parameter->share()->layout, data_axis)) continue;
+    TensorLayout whole = parameter->share()->layout;
+    for (TensorLayout::Axes& axes : whole.dims) std::erase(axes, data_axis);
+    used.emplace(id, std::move(whole));
+  }
+  std::vector<Node> nodes;
+  for (Node& node : graph.nodes) {
+    for (std::size_t i = 0; i < node.inputs.size() && !node.op->has_effect(); ++i) {
+      const auto found = used.find(node.inputs[i]);
+      if (found == used.end()) continue;
+      graph.values.push_back(graph.values[node.inputs[i]]);
+      const auto here = static_cast<ValueId>(graph.values.size() - 1);
+      nodes.push_back({.op = &required_op("shard"),
+                       .inputs = {node.inputs[i]},
+                       .outputs = {here},
+                       .attributes = {{"mesh", layout.mesh_text()},
+                                      {"layout", layout_text(found->second)},
+                                      {"rank", static_cast<std::int64_t>(rank)},
+                                      {"again", true}},
+                       .is_behind_losses = node.is_behind_losses});
+      node.inputs[i] = here;
+    }
+    nodes.push_back(std::move(node));
+  }
+  graph.nodes = std::move(nodes);
 }
 
 namespace {
@@ -212,11 +292,12 @@ void divide_states(Graph& graph, const StepLayout& layout, const MeshPtr& mesh) 
 }  // namespace
 
 void divide_step(Graph& graph, const StepLayout& layout) {
-  const std::map<const Parameter*, TensorLayout> weights = layouts_of_weights(graph, layout);
+  const std::map<const Parameter*, TensorLayout> weights = layouts_of_parameters(graph, layout);
   for (const auto& [id, parameter] : graph.parameters)
     if (const auto found = weights.find(parameter.get()); found != weights.end())
       parameter->divide(Parameter::Share{.layout = found->second, .rank = 0});
   divide_states(graph, layout, mesh_of(layout));
+  gather_for_use(graph, layout, 0);
   cut_samples(graph, layout, 0);
 }
 

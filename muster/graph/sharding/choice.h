@@ -16,7 +16,9 @@ namespace muster::graph {
 struct StepLayout {
   std::uint32_t data = 1;
   std::uint32_t model = 1;
-  std::int64_t zero_level = 0;  // above 0: what `data` does not cut of the optimizer's state is cut by it
+  // Above 0: the optimizer's state is cut further by `data`, and gradients are summed up into its pieces:
+  // levels 1 and 2 are one. 3: parameters, too, and each use of one gathers it.
+  std::int64_t zero_level = 0;
   std::int64_t zero_threshold_bytes = std::int64_t{64} << 10;
 
   std::uint32_t workers() const { return data * model; }
@@ -31,6 +33,13 @@ std::optional<std::int64_t> samples_of(const Graph& graph);
 // what comes in is whole, and by what they sum up where that is cut, so that every second one ends in one
 // all_reduce. A bias follows. Those that are divided already stay as they are; others are not in it.
 std::map<const Parameter*, TensorLayout> layouts_of_weights(const Graph& graph, const StepLayout& layout);
+
+// The same, and with zero_level 3 what `data` cuts of parameters that are trained.
+std::map<const Parameter*, TensorLayout> layouts_of_parameters(const Graph& graph, const StepLayout& layout);
+
+// Gathers what `data` cuts of parameters for each node that reads one, for this rank: forward and backward,
+// so that nothing is kept whole from one to the other.
+void gather_for_use(Graph& graph, const StepLayout& layout, std::uint32_t rank);
 
 // Cuts the inputs that have the samples of the batch, as the op `shard` does, for this rank.
 void cut_samples(Graph& graph, const StepLayout& layout, std::uint32_t rank);

@@ -262,7 +262,10 @@ class MeshDivider {
       return fail(Code::invalid_argument, fmt::format("'{}' is divided over two meshes: {} and {}",
                                                       whole_.name, names_of(*mesh_), names_of(*layout.mesh)));
     layout.mesh = mesh_;
-    const ValueId here = as(node.inputs[0], layout);
+    // A parameter that is gathered for each use of it is not kept from one to the next.
+    const bool again = node.attributes.get("again", false);
+    const ValueId here =
+        again ? between_.in_layout(locals_.at(node.inputs[0]), layout).id : as(node.inputs[0], layout);
     locals_[node.outputs[0]] = {.id = here, .layout = std::move(layout)};
     return {};
   }

@@ -98,6 +98,28 @@ TEST(StepLayout, CutsTheStateByTheAxesThatDoNotCutTheParameter) {
   EXPECT_FALSE(layout_of_state(*parameter, mesh, 1 << 20));
 }
 
+TEST(StepLayout, OfLevelThreeCutsParametersAndGathersThemForEachUse) {
+  Net net = net_of({16, 6});
+  const StepLayout layout{.data = 2, .model = 2, .zero_level = 3, .zero_threshold_bytes = 0};
+  const auto layouts = layouts_of_parameters(net.graph, layout);
+  EXPECT_EQ(to_string(layouts.at(net.parameters[0].get())), "(data, model)");
+  EXPECT_EQ(to_string(layouts.at(net.parameters[1].get())), "(model+data)");
+  EXPECT_EQ(to_string(layouts.at(net.parameters[2].get())), "(model+data, -)");
+  EXPECT_EQ(to_string(layouts.at(net.parameters[3].get())), "(data)");
+  EXPECT_EQ(layouts_of_parameters(net.graph, {.data = 2, .model = 2, .zero_level = 1}).size(), 3u);
+  EXPECT_EQ(layouts_of_parameters(net.graph, {.data = 2, .model = 2, .zero_level = 3}).size(), 3u)
+      << "too small";
+
+  for (const ParameterPtr& parameter : net.parameters)
+    parameter->divide(Parameter::Share{.layout = layouts.at(parameter.get())});
+  const std::size_t nodes = net.graph.nodes.size();
+  gather_for_use(net.graph, layout, 1);
+  ASSERT_EQ(net.graph.nodes.size(), nodes + 4);
+  EXPECT_EQ(net.graph.nodes[0].op->name, "shard");
+  EXPECT_EQ(net.graph.nodes[0].attributes.get("layout", std::string()), ";model");
+  EXPECT_EQ(net.graph.nodes[1].inputs[1], net.graph.nodes[0].outputs[0]);
+}
+
 }  // namespace choice_test
 }  // namespace
 }  // namespace muster::graph

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "muster/graph/cost/pipeline.h"
 #include "muster/graph/cost/prediction.h"
 #include "muster/graph/graph.h"
 
@@ -150,6 +151,42 @@ TEST(Prediction, OfSeveralGraphsAddsUpAndKeepsTheHigherPeak) {
   EXPECT_EQ(both.groups.size(), one->groups.size());
   EXPECT_DOUBLE_EQ(both.step_s(), 2 * one->step_s());
   EXPECT_EQ(both.peak_bytes, one->peak_bytes);
+}
+
+// ---- Stages ----
+
+using Kind = PipelineStep::Kind;
+const auto compute = [](double seconds) { return PipelineStep{.kind = Kind::compute, .seconds = seconds}; };
+const auto send_to = [](std::uint32_t peer) { return PipelineStep{.kind = Kind::send, .peer = peer}; };
+const auto receive_from = [](std::uint32_t peer) {
+  return PipelineStep{.kind = Kind::receive, .peer = peer};
+};
+
+TEST(Pipeline, OfOneBatchRunsOneStageAfterTheOther) {
+  const auto made = run_beside(
+      {{compute(2), send_to(1), receive_from(1), compute(1)}, {receive_from(0), compute(4), send_to(0)}},
+      {.cores = 2});
+  EXPECT_DOUBLE_EQ(made.step_s, 7);
+  EXPECT_DOUBLE_EQ(made.stages[0].computing_s, 3);
+  EXPECT_DOUBLE_EQ(made.stages[0].waiting_s, 4);
+  EXPECT_DOUBLE_EQ(made.stages[1].waiting_s, 3) << "the end, too";
+}
+
+TEST(Pipeline, OfSeveralPartsRunsThemBesideEachOtherWhereThereAreCores) {
+  const std::vector<std::vector<PipelineStep>> parts = {
+      {compute(1), send_to(1), compute(1), send_to(1), compute(1), send_to(1)},
+      {receive_from(0), compute(1), receive_from(0), compute(1), receive_from(0), compute(1)}};
+  EXPECT_DOUBLE_EQ(run_beside(parts, {.cores = 2}).step_s, 4);  // m + s - 1
+  EXPECT_DOUBLE_EQ(run_beside(parts, {.cores = 1}).step_s, 6);
+  EXPECT_DOUBLE_EQ(run_beside(parts, {.workers_of_stage = 2, .cores = 2}).step_s, 6 + 0.0)
+      << "each stage twice";
+}
+
+TEST(Pipeline, CountsWhatAMessageTakesAndEndsWhereNoneComes) {
+  PipelineStep slow = send_to(1);
+  slow.seconds = 0.5;
+  EXPECT_DOUBLE_EQ(run_beside({{compute(1), slow}, {receive_from(0), compute(1)}}, {.cores = 2}).step_s, 2.5);
+  EXPECT_DOUBLE_EQ(run_beside({{compute(1)}, {receive_from(0), compute(1)}}, {.cores = 2}).step_s, 1);
 }
 
 }  // namespace cost_test
