@@ -212,7 +212,7 @@ def build_problems(root: Path) -> Iterator[str]:
     for file in walk(root, {".txt"}):
         if file.name == "CMakeLists.txt" and "COMPILE_OPTIONS" in file.read_text():
             path = file.relative_to(root).as_posix()
-            yield f"{path}:1: sets COMPILE_OPTIONS of files: muster_file_options does, without precompiled headers"
+            yield f"{path}:1: sets COMPILE_OPTIONS of files: muster_file_options does, without its header"
 
 
 def text_problems(root: Path) -> Iterator[str]:

@@ -127,7 +127,9 @@ class Node::Implementation {
     loop_.post([this, exit_status, reason = std::move(reason)] {
       step(node_event::Leave{exit_status, reason});
     });
-    if (std::this_thread::get_id() != thread_.get_id()) wait_for_left(meanwhile);
+    if (std::this_thread::get_id() == thread_.get_id()) return;
+    wait_for_left(meanwhile);
+    end_thread();
   }
   bool has_left() const {
     const std::lock_guard lock(mutex_);
@@ -137,8 +139,11 @@ class Node::Implementation {
   void replaced(std::string reason) {
     if (leaving_.exchange(true)) return;
     loop_.post([this, reason = std::move(reason)] { step(node_event::Replaced{reason}); });
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, leave_time, [&] { return job_ended_; });
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, leave_time, [&] { return job_ended_; });
+    }
+    end_thread();
   }
 
   void set_callback(std::function<void(const Failure&)> callback) {
@@ -196,6 +201,20 @@ class Node::Implementation {
     set_timer();
     loop_.run();
     connection_.reset();
+    const std::lock_guard lock(mutex_);
+    is_idle_ = true;
+    changed_.notify_all();
+  }
+
+  // The process may end next, and OpenSSL's own clean-up with it, beside which no thread may use a
+  // connection. Where it hangs in a hook, it is left behind.
+  void end_thread() {
+    loop_.post([this] { loop_.stop(); });
+    {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait_for(lock, leave_time, [&] { return is_idle_; })) return;
+    }
+    thread_.join();
   }
 
   void wait_for_left(const std::function<void()>& meanwhile = {}) {
@@ -389,6 +408,7 @@ class Node::Implementation {
   std::optional<Failure> failure_;
   bool job_ended_ = false;
   bool left_ = false;
+  bool is_idle_ = false;  // the thread makes nothing any more
   std::function<void(const Failure&)> callback_;
   std::thread thread_;
 };

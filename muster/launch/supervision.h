@@ -70,6 +70,10 @@ class Supervisor final : public CrewListener {
   void take_signals();
   void take_lease();
   void note_failure(Running& process);
+  bool is_behind_the_end(const Running& process) const;
+  void tell_of_end_behind_the_end(const Running& process);
+  void note_end_of_job();
+  void end_what_came_too_late();
   bool plan_restart(Running& process);
   bool plan_group_restart(Running& process);
   void restart_group_when_ended();
@@ -119,6 +123,8 @@ class Supervisor final : public CrewListener {
   std::string start_failure_;
   Phase phase_ = Phase::running;
   std::size_t group_restarts_ = 0;
+  bool job_has_ended_ = false;                 // its scheduler has, with exit code 0
+  std::optional<TimePoint> late_end_at_ = {};  // of who was started again behind that
   TimePoint begin_ = options_.clock.now();
   TimePoint deadline_{};
   int interrupted_by_ = 0;

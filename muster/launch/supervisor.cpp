@@ -119,6 +119,7 @@ int Supervisor::run() {
     restart_what_is_asked_for();
     restart_what_is_due();
     restart_group_when_ended();
+    end_what_came_too_late();
     tell_of_early_ends();
     advance();
   }
@@ -189,6 +190,8 @@ void Supervisor::wait(std::optional<TimePoint> until) {
   for (const JobServer* const server : options_.servers)
     polled.push_back({.fd = server->fd_beside(), .events = POLLIN, .revents = 0});
   if (const auto due = outputs_.due()) until = until ? std::min(*until, *due) : *due;
+  if (phase_ == Phase::running && late_end_at_)
+    until = until ? std::min(*until, *late_end_at_) : *late_end_at_;
   for (const Running& process : processes_)
     if (process.restart_at) until = until ? std::min(*until, *process.restart_at) : *process.restart_at;
 
@@ -265,10 +268,13 @@ void Supervisor::on_end(std::size_t index, int wait_status) {
     outputs_.release(index);
     return;
   }
+  if (process.spec->role == "scheduler" && exit_code_of(wait_status) == 0) note_end_of_job();
   if (process.is_service()) {
     if (phase_ == Phase::running && exit_code_of(wait_status) != 0 && has_work_left() &&
         !plan_group_restart(process))
       note_failure(process);
+  } else if (exit_code_of(wait_status) != 0 && is_behind_the_end(process)) {
+    tell_of_end_behind_the_end(process);
   } else if (exit_code_of(wait_status) != 0 && !plan_restart(process) && !plan_group_restart(process)) {
     note_failure(process);
   } else if (exit_code_of(wait_status) == 0 && options_.asks_scheduler) {

@@ -35,6 +35,46 @@ bool Supervisor::has_work_left_besides(const Running& process) const {
          });
 }
 
+// Whether it ended after the job had, which bears deaths: it had left the job well, and nothing is lost.
+bool Supervisor::is_behind_the_end(const Running& process) const {
+  return phase_ == Phase::running && options_.restarts_max > 0 && job_has_ended_ &&
+         process.spec->role != "scheduler";
+}
+
+void Supervisor::tell_of_end_behind_the_end(const Running& process) {
+  if (process.was_asked_to_end) return;
+  const std::string text = fmt::format("{} (pid {}) {} when the job had ended: nothing is lost",
+                                       place_of(process.spec->label, process.host), process.pid,
+                                       describe_exit(*process.wait_status));
+  say(text);
+  note("warning", process, text);
+}
+
+// The scheduler has ended well, so all of its members have left: a process that is started again has no job.
+void Supervisor::note_end_of_job() {
+  job_has_ended_ = true;
+  for (Running& process : processes_) {
+    if (process.restarts.restarts() == 0 || process.is_over()) continue;
+    process.restart_at.reset();
+    if (!process.has_ended()) late_end_at_ = options_.clock.now() + options_.settle;
+  }
+}
+
+// Who was started again in the moment in which the job ended; all others end by themselves.
+void Supervisor::end_what_came_too_late() {
+  if (!late_end_at_ || options_.clock.now() < *late_end_at_ || phase_ != Phase::running) return;
+  late_end_at_.reset();
+  for (Running& process : processes_) {
+    if (process.is_service() || process.restarts.restarts() == 0 || process.has_ended()) continue;
+    if (!process.was_asked_to_end)
+      say(fmt::format("{} (pid {}) is ended: the job had ended when it came",
+                      place_of(process.spec->label, process.host), process.pid));
+    process.crew->signal(index_of(process), process.was_asked_to_end ? SIGKILL : SIGTERM);
+    process.was_asked_to_end = true;
+    late_end_at_ = options_.clock.now() + options_.grace;
+  }
+}
+
 // Returns whether the process will be started again.
 bool Supervisor::plan_restart(Running& process) {
   if (phase_ != Phase::running || options_.restarts_max == 0 || options_.restarts_group) return false;

@@ -359,6 +359,7 @@ Result<> ParameterClient::pull_ahead(std::uint64_t step, std::uint32_t table,
   return implementation_->pull_ahead(step, table, ids);
 }
 ParameterClient::Counts ParameterClient::counts() const { return implementation_->counts(); }
+void ParameterClient::end_background() { implementation_->end_background(); }
 Result<> ParameterClient::push(std::span<const Gradient> gradients) {
   return implementation_->push(gradients);
 }

@@ -89,6 +89,8 @@ class ParameterClient {
         0;  // that lay in memory shared with servers of this host, to and from them
   };
   Counts counts() const;
+  // The process ends next: no thread receives rows ahead of their step any more.
+  void end_background();
 
   struct Gradient {
     std::uint32_t table = 0;

@@ -36,6 +36,7 @@ class ParameterClient::Implementation {
         links_(holders_.count()),
         at_hand_(servers_, options_.staleness) {}
   ~Implementation() { end_background(); }
+  void end_background();
 
   Result<std::uint32_t> add_table(const TableSpec& spec, std::size_t cached_rows);
   Result<> begin(std::uint64_t generation, std::uint64_t step, std::optional<std::uint64_t> origin);
@@ -107,7 +108,6 @@ class ParameterClient::Implementation {
   Result<> harvest();
 
   void serve_in_background();
-  void end_background();
 
   void connect_closed();
   void opened(std::uint32_t holder);

@@ -479,8 +479,9 @@ Result<> ServedParameters::look_up_ahead(std::int64_t number, const Tensor& ids)
   return ahead_.ask(*client_, next_, tables_.at(number).number, number);
 }
 
-void ServedParameters::tell_counts() const {
+void ServedParameters::leave() {
   if (client_ == nullptr) return;
+  client_->end_background();
   const server::ParameterClient::Counts counts = client_->counts();
   if (counts.looked_up > 0)
     log::info(fmt::format(

@@ -63,8 +63,8 @@ class ServedParameters {
     ahead_.begin_step(batch, next, next_);
   }
   bool wants_next_batch() const { return ahead_.wants_next(); }
-  // How many rows were looked up, for the log.
-  void tell_counts() const;
+  // The process ends next: says in the log how many rows were looked up, and ends the thread behind it.
+  void leave();
   // From any thread.
   void note(graph::ServedGradient gradient);
 

@@ -173,7 +173,7 @@ void Session::leave(int exit_status) {
       graph::served_count() == 0)
     log::warning("the parameter servers of this job held nothing: no parameter was marked with set_param_ps");
   if (exit_status == 0) recovery_.set_done();
-  process().served_parameters->tell_counts();
+  process().served_parameters->leave();
   if (recorder_) recorder_->note_leave(exit_status);
   membership_.leave({.exit_status = exit_status,
                      .replaced = exit_status == 0 ? recovery_.lost_folder() : std::nullopt,

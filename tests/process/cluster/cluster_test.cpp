@@ -54,6 +54,8 @@ TEST_P(ClusterOver, FormsWithWorkersBeforeTheSchedulerAndEndsWell) {
   }
   first.tell("leave");
   EXPECT_THAT(first.ended_within(soon), Optional(0)) << first.output();
+  EXPECT_EQ(first.after("threads "), "1")
+      << "OpenSSL cleans up when a process ends: no thread may use it then";
   second.tell("leave");
   EXPECT_THAT(second.ended_within(soon), Optional(0)) << second.output();
   EXPECT_THAT(scheduler.ended_within(soon), Optional(0)) << scheduler.output();

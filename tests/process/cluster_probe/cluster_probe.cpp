@@ -5,7 +5,7 @@
 //   progress <n>          reports n finished calls, whose ends it has kept
 //   at <what> [<number>]  is from now on reading-data or computing, or in all_reduce with this number
 //   link-lost <epoch>     reports that its data plane broke in that epoch
-//   leave                 leaves done
+//   leave                 leaves done, and prints how many threads it has then
 //   fail <status> <why>   leaves failed, then exits with the status
 //   fork                  forks a child that outlives this process and says what a cluster call gives there
 #include <fmt/format.h>
@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -34,6 +35,11 @@ std::atomic<std::uint64_t> all_reduce{0};
 void say(const std::string& line) {
   std::fputs((line + "\n").c_str(), stdout);
   std::fflush(stdout);
+}
+
+void print_threads() {
+  const auto all = std::filesystem::directory_iterator("/proc/self/task");
+  say(fmt::format("threads {}", std::distance(begin(all), end(all))));
 }
 
 int end_by(const Failure& failure) {
@@ -79,6 +85,7 @@ int obey(Node& node) {
       node.report_link_lost(epoch, "no answer on its data port");
     } else if (command == "leave") {
       node.leave(0, "");
+      print_threads();
       return 0;
     } else if (command == "fail") {
       int status = 1;

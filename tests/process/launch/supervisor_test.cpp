@@ -315,6 +315,25 @@ TEST(SupervisorRestarts, NoSchedulerWhoseWorkersHaveLeft) {
   EXPECT_THAT(job.text(), Not(HasSubstr("starting it again")));
 }
 
+TEST(SupervisorRestarts, NobodyWhoDiesWhenTheJobHasEnded) {
+  Job job({": scheduler; echo $$ > $FOLDER/pid",
+           "until [ -s $FOLDER/pid ]; do :; done; while kill -0 $(cat $FOLDER/pid) 2>/dev/null; do :; done; "
+           "kill -SEGV $$"},
+          {.restarts = 5});
+  EXPECT_THAT(job.wait(), Eq(0));
+  EXPECT_THAT(job.text(), AllOf(Mentions("worker 1", "signal 11", "had ended", "nothing is lost"),
+                                Not(HasSubstr("starting it again"))));
+}
+
+TEST(SupervisorRestarts, AndEndsWhoComesBackWhenTheJobHasEnded) {
+  Job job({": scheduler; until [ -e $FOLDER/second ]; do :; done",
+           "[ -e $FOLDER/died ] && touch $FOLDER/second && exec sleep 60; touch $FOLDER/died; kill -KILL $$"},
+          {.settle_ms = 50, .restarts = 5});
+  EXPECT_THAT(job.wait(), Eq(0));
+  EXPECT_THAT(job.text(), AllOf(Mentions("worker 1", "is ended", "had ended when it came"),
+                                Not(HasSubstr("nothing is lost"))));
+}
+
 TEST(SupervisorRestarts, NothingThatFailsForTheThirdTimeInOnePlace) {
   Job job({"echo no such column >&2; exit 3"}, {.settle_ms = 50, .restarts = 10});
   EXPECT_THAT(job.wait(), Eq(3));
