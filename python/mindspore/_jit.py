@@ -5,7 +5,6 @@ import types
 import weakref
 
 import muster
-from mindspore import _names
 from muster import _core
 
 # Of MindSpore's jit, of this version and older ones.
@@ -180,9 +179,31 @@ def jit_class(cls):
 
 
 def mutable(input_data, dynamic_len=False):
-    """The value as it is: tensors are always inputs of a graph, and numbers a part of its signature."""
-    _names.refuse("mindspore.mutable", dynamic_len=(dynamic_len, False))
+    """The value as it is: tensors are always inputs of a graph, and numbers, like the lengths of sequences, a
+    part of its signature.
+
+    Raises:
+        TypeError: `input_data` holds something else than numbers, tensors, tuples, lists and dicts, or it
+            is neither a tuple nor a list and `dynamic_len` is True.
+    """
+    if not _may_change(input_data):
+        raise TypeError(
+            "mutable: input_data is a bool, int, float, Tensor, tuple, list, dict, or nested of them, not "
+            f"{type(input_data).__name__}: {input_data}"
+        )
+    if not isinstance(dynamic_len, bool):
+        raise TypeError(f"mutable: dynamic_len is True or False, not {dynamic_len!r}")
+    if dynamic_len and not isinstance(input_data, (tuple, list)):
+        raise TypeError(f"mutable: dynamic_len=True is for a tuple or list, not {type(input_data).__name__}")
     return input_data
+
+
+def _may_change(value) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(name, str) for name in value) and all(map(_may_change, value.values()))
+    if isinstance(value, (tuple, list)):
+        return all(map(_may_change, value))
+    return isinstance(value, (int, float, muster.Tensor))
 
 
 def lazy_inline(fn=None, attrs=None, policy=None):

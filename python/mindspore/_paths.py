@@ -49,8 +49,6 @@ OLDER_PATHS = {
             "mindspore.ops.operations._map_tensor_ops",
             "mindspore.ops.operations._quant_ops",
             "mindspore.ops.operations._rl_inner_ops",
-            "mindspore.ops.operations._scalar_ops",
-            "mindspore.ops.operations._sequence_ops",
             *(
                 f"mindspore.ops.function.{part}_func"
                 for part in (
@@ -72,7 +70,10 @@ OLDER_PATHS = {
         ),
         "mindspore.ops",
     ),
+    "mindspore.ops.operations._embedding_cache_ops": "mindspore.ops._embedding_caches",
     "mindspore.ops.operations._grad_ops": "mindspore.ops._gradient_primitives",
+    "mindspore.ops.operations._scalar_ops": "mindspore.ops._sequence_primitives",
+    "mindspore.ops.operations._sequence_ops": "mindspore.ops._sequence_primitives",
     "mindspore.train.amp": "mindspore.amp",
     "mindspore.dataset.callback": "mindspore.dataset._callbacks",
     "mindspore.dataset.core": "mindspore.dataset",
@@ -177,6 +178,7 @@ OLDER_PATHS = {
     "mindspore.nn.sparse.sparse": "mindspore.nn",
     "mindspore.nn.utils.init": "mindspore.nn.utils",
     **_below("mindspore.ops.composite", "env_ops math_ops"),
+    "mindspore.ops_generate.gen_utils": "mindspore.ops_generate.common.gen_utils",
     "mindspore.ops.op_info_register": "mindspore.ops",
     **_below(
         "mindspore.parallel",

@@ -60,6 +60,15 @@ _LATER = {
         "_picture_sources",
     ),
     **dict.fromkeys(("LJSpeechDataset", "SpeechCommandsDataset", "YesNoDataset"), "_sound_sources"),
+    **dict.fromkeys(
+        ("CMUArcticDataset", "GTZANDataset", "LibriTTSDataset", "TedliumDataset"), "_speech_sources"
+    ),
+    **dict.fromkeys(
+        ("DIV2KDataset", "FlickrDataset", "LSUNDataset", "PhotoTourDataset", "SBUDataset"),
+        "_further_picture_sources",
+    ),
+    **dict.fromkeys(("Caltech101Dataset", "Flowers102Dataset", "SBDataset"), "_mat_sources"),
+    **dict.fromkeys(("IWSLT2016Dataset", "IWSLT2017Dataset"), "_translation_sources"),
 }
 
 __all__ = [

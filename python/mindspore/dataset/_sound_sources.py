@@ -48,7 +48,10 @@ class _Sounds(_NamedDataset):
     def _begin_sounds(self, folder, num_parallel_workers, cache, *order):
         self._start(_Order(*order), num_parallel_workers, _cache.refused(cache))
         columns = ["waveform", "sample_rate", *self._COLUMNS]
-        self._read(columns, list(self._rows_in(_folder(folder))), lambda row: [*_sound(row[0]), *row[1]])
+        self._read(columns, list(self._rows_in(_folder(folder))), self._values)
+
+    def _values(self, row):
+        return [*_sound(row[0]), *row[1]]
 
     def _rows_in(self, folder):
         raise NotImplementedError

@@ -24,6 +24,8 @@ _MODULES = (
     "_later_primitives",
     "_later_layers",
     "_further_primitives",
+    "_seldom_primitives",
+    "_embedding_caches",
     "_sparse_primitives",
     "_rest",
     "_updates",

@@ -237,12 +237,39 @@ def tuple_reversed(x):
     return tuple(reversed(x))
 
 
+def are_equal(one, other):
+    """Whether two entries are of one type and equal; tensors are where all of their elements are."""
+    if isinstance(one, muster.Tensor) and isinstance(other, muster.Tensor):
+        return one.dtype == other.dtype and one.shape == other.shape and bool((one == other).all())
+    return type(one) is type(other) and one == other
+
+
 def tuple_equal(x, y):
-    """Whether both are equal."""
-    return x == y
+    """Whether two sequences have equal entries of equal types."""
+    return len(x) == len(y) and all(map(are_equal, x, y))
 
 
 list_equal = tuple_equal
+
+
+def list_append(x, value):
+    """A list, or tuple, of the entries and one behind them."""
+    return type(x)([*x, value])
+
+
+def list_insert(x, index, value):
+    """A list of the entries and one before the place `index`."""
+    return [*x[:index], value, *x[index:]]
+
+
+def is_sequence_value_unknown(shape):
+    """False: where Python runs the sizes are known."""
+    return False
+
+
+def is_sequence_shape_unknown(shape):
+    """False: where Python runs the number of axes is known."""
+    return False
 
 
 def tuple_div(x, y):
@@ -350,7 +377,7 @@ DynamicShape = type(
     },
 )
 
-_OWN = {"Primitive", "without_settings"}
+_OWN = {"Primitive", "are_equal", "without_settings"}
 __all__ = [
     name
     for name, value in list(globals().items())

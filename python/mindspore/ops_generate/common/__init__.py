@@ -1,0 +1,3 @@
+"""mindspore.ops_generate.common: see gen_utils."""
+
+__all__: list = []
