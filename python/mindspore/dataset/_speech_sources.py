@@ -237,7 +237,7 @@ class GTZANDataset(_Chosen):
                 "choose the pieces with a sampler or filter()"
             )
         for genre in _GENRES:
-            place = os.path.join(folder, "genres", genre)
+            place = os.path.join(folder, genre)
             for path in _below(place) if os.path.isdir(place) else ():
                 if path.endswith(".wav"):
                     yield path, [genre]
