@@ -165,7 +165,8 @@ def test_iwslt_reads_sentences_and_their_translations(tmp_path):
             tags = f"<url>http</url>\n<talkid>1</talkid>\n{language} one\n {language} two \n"
             folder(place).joinpath(f"train.tags.de-en.{language}").write_text(tags)
             for name in sets:
-                xml = f'<mteval><srcset><doc docid="1"><seg id="1"> {language} {name} </seg></doc></srcset></mteval>'
+                sentence = f'<doc docid="1"><seg id="1"> {language} {name} </seg></doc>'
+                xml = f"<mteval><srcset>{sentence}</srcset></mteval>"
                 (place / f"{start}.{name}.de-en.{language}.xml").write_text(xml)
 
     files("IWSLT16.TED", tmp_path / "16" / "texts" / "de" / "en" / "de-en", ("tst2013", "tst2014"))

@@ -3,6 +3,8 @@
 import numbers
 import os
 
+from muster import _core
+
 INT32_MAX = 2147483647
 UINT32_MAX = 4294967295
 
@@ -11,8 +13,14 @@ class PipelineError(RuntimeError, ValueError):
     """What a pass over a dataset cannot do: MindSpore says RuntimeError, the library below ValueError."""
 
 
+class DamagedError(PipelineError, _core.CorruptDataError):
+    """A file that cannot be read: MindSpore says RuntimeError, the library below CorruptDataError."""
+
+
 def pipeline_error(error):
     """What the library refuses in a pass is a RuntimeError in MindSpore; other errors stay as they are."""
+    if type(error) is _core.CorruptDataError:
+        return DamagedError(str(error))
     return PipelineError(str(error)) if type(error) is ValueError else error
 
 

@@ -436,7 +436,16 @@ class Dataset(_facts.Facts):
     def _begin_pass(self, as_numpy):
         return self._rows_of_pass(as_numpy)
 
+    def _origins(self):
+        """The files or folders that the rows are read from."""
+        return [path for child in self.children for path in child._origins()]
+
     def _rows_of_pass(self, as_numpy):
+        from mindspore.dataset import _iterators
+
+        return _iterators.located(self._unlocated_rows(as_numpy), self._origins())
+
+    def _unlocated_rows(self, as_numpy):
         from mindspore.dataset import _rows, config
 
         if self._pipeline is None or config.get_error_samples_mode():

@@ -59,9 +59,10 @@ def tensor_of(value):
 @functools.cache
 def _also_runtime_error(kind):
     """A class of exceptions that is `kind` and a RuntimeError; None where no class can be both."""
+    bases = (RuntimeError,) if issubclass(RuntimeError, kind) else (kind, RuntimeError)
     try:
         members = {"__module__": kind.__module__, "__str__": _text, "__reduce__": _reduce, "_kind": kind}
-        return type(kind.__name__, (kind, RuntimeError), members)
+        return type(kind.__name__, bases, members)
     except TypeError:
         return None
 
@@ -81,9 +82,13 @@ def _text(error):
     return str(error.args[0]) if error.args else ""
 
 
+_FAILED = "map operation: [PyFunc] failed. "
+
+
 def of_user(error):
     """An exception of a script's own function as MindSpore has it: a RuntimeError; here of both types."""
-    if isinstance(error, RuntimeError | StopIteration | KeyboardInterrupt):
+    is_runtime_error = isinstance(error, RuntimeError) and type(error) is not RuntimeError
+    if is_runtime_error or isinstance(error, StopIteration | KeyboardInterrupt):
         return error
     kind = _also_runtime_error(type(error))
     if kind is None:
@@ -91,10 +96,21 @@ def of_user(error):
     import traceback  # a script without errors starts sooner without it
 
     text = "".join(traceback.format_exception(error))
-    head = "Exception thrown from user defined Python function in dataset (map operation: [PyFunc] failed)\n"
+    head = f"Exception thrown from user defined Python function in dataset.\n{_FAILED}Error description:\n"
     made = _of_both(type(error), (head + text,))
     made.__dict__.update(error.__dict__)
     return made
+
+
+def located(rows, origins):
+    """The rows; an error of a script's function says where the rows were read from: `origins`, paths."""
+    try:
+        yield from rows
+    except RuntimeError as error:
+        if origins and _FAILED in str(error):
+            place = f"The corresponding data file is: {', '.join(origins)}. "
+            error.args = (str(error).replace(_FAILED, _FAILED + place, 1),)
+        raise
 
 
 _joins = None  # what makes whole columns of slices: dataset._slices, where a dataset_strategy has them

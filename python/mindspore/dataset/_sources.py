@@ -5,7 +5,7 @@ import functools
 import muster.dataset
 
 from mindspore import _device, _names
-from mindspore.dataset import _cache, _checks, _samplers
+from mindspore.dataset import _cache, _checks, _origins, _samplers
 from mindspore.dataset._dataset import Dataset, Shuffle, shuffle_from, workers
 
 
@@ -35,7 +35,7 @@ class _Ordered:
         return len(self.order())
 
 
-class MappableDataset(Dataset):
+class MappableDataset(_origins.Placed, Dataset):
     """A source that can read any of its rows."""
 
     def _open(self, make, sampler, rows=None, labels=None):

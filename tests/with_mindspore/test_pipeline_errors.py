@@ -1,0 +1,86 @@
+"""Errors inside of a pass over a dataset: of MindSpore's type, and naming where the rows were read."""
+
+import pickle
+
+import mindspore.dataset as ds
+import pytest
+from mindspore.dataset import vision
+from PIL import Image
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    (tmp_path / "a").mkdir()
+    Image.new("RGB", (4, 3)).save(tmp_path / "a" / "0.png")
+    return tmp_path
+
+
+def play(dataset):
+    return list(dataset.create_dict_iterator(num_epochs=1, output_numpy=True))
+
+
+class OwnError(LookupError):
+    pass
+
+
+@pytest.mark.parametrize("kind", [Exception, RuntimeError, ValueError, OwnError])
+def test_an_error_of_a_function_is_of_its_type_and_a_runtime_error(pictures, kind):
+    def fail(image):
+        raise kind("Error occur!")
+
+    dataset = ds.ImageFolderDataset(str(pictures)).map(fail, "image", num_parallel_workers=1)
+    with pytest.raises(RuntimeError, match=r"map operation: \[PyFunc\] failed") as told:
+        play(dataset)
+    assert isinstance(told.value, kind)
+    assert "Error occur!" in str(told.value)
+    assert f"The corresponding data file is: {pictures}" in str(told.value)
+
+
+def test_an_error_of_rows_that_have_no_file_names_none():
+    dataset = ds.NumpySlicesDataset([1, 2]).map(lambda x: 1 / 0)
+    with pytest.raises(RuntimeError, match="Error description") as told:
+        play(dataset)
+    assert "data file" not in str(told.value)
+
+
+def test_an_error_behind_other_steps_names_the_files_of_all_sources(tmp_path):
+    paths = [tmp_path / name for name in ("one.txt", "two.txt")]
+    for path in paths:
+        path.write_text("hello\n")
+    one, other = (ds.TextFileDataset(str(path)) for path in paths)
+    dataset = ds.zip((one, other.rename("text", "words"))).repeat(2).map(lambda text: 1 / 0, "text")
+    with pytest.raises(RuntimeError, match=f"{paths[0]}, {paths[1]}"):
+        play(dataset)
+
+
+def test_a_damaged_picture_is_a_runtime_error(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "0.jpg").write_bytes(b"\xff\xd8\xff no picture")
+    with pytest.raises(RuntimeError):
+        play(ds.ImageFolderDataset(str(tmp_path)).map(vision.Decode(), "image"))
+    with pytest.raises(RuntimeError, match=r"0\.jpg"):
+        play(ds.ImageFolderDataset(str(tmp_path), decode=True))
+
+
+def test_an_error_comes_back_from_another_process(pictures):
+    def fail(image):
+        raise Exception("Error occur!")
+
+    dataset = ds.ImageFolderDataset(str(pictures)).map(fail, "image", python_multiprocessing=True)
+    with pytest.raises(RuntimeError, match="Error occur!") as told:
+        play(dataset)
+    again = pickle.loads(pickle.dumps(told.value))
+    assert isinstance(again, RuntimeError)
+    assert str(again) == str(told.value)
+
+
+def test_a_row_of_a_source_fails_like_a_function():
+    class Rows:
+        def __getitem__(self, number):
+            raise Exception("no row")
+
+        def __len__(self):
+            return 3
+
+    with pytest.raises(RuntimeError, match="no row"):
+        play(ds.GeneratorDataset(Rows(), ["a"]))
