@@ -4,6 +4,7 @@ from mindspore import _names
 from mindspore.mint import _functions, _random
 from mindspore.mint._functions import *  # noqa: F403
 from mindspore.mint._random import *  # noqa: F403
+from mindspore.ops import _inputs
 
 # Functions of mindspore.ops that take the same arguments.
 _OF_OPS = """
@@ -17,7 +18,9 @@ _OF_OPS = """
     tril triu trunc unbind unique_consecutive unsqueeze xlogy
 """
 _HOLDERS = dict.fromkeys(_OF_OPS.split(), "mindspore.ops")
-__all__ = sorted({*_functions.__all__, *_random.__all__, *_HOLDERS})
+_own = sorted({*_functions.__all__, *_random.__all__})
+globals().update((_name, _inputs.watch(__name__, _name, globals()[_name])) for _name in _own)
+__all__ = sorted({*_own, *_HOLDERS})
 __getattr__ = _names.missing(
     __name__, later=("distributed", "linalg", "nn", "optim", "special"), holders=_HOLDERS
 )

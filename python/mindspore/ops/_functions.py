@@ -2,7 +2,7 @@
 
 from mindspore._gradient import grad as grad
 from mindspore._gradient import value_and_grad as value_and_grad
-from mindspore.ops import _array, _image, _losses, _math, _rows, _training
+from mindspore.ops import _array, _image, _inputs, _losses, _math, _rows, _training
 from mindspore.ops._array import *  # noqa: F403
 from mindspore.ops._image import *  # noqa: F403
 from mindspore.ops._losses import *  # noqa: F403
@@ -22,3 +22,4 @@ __all__ = sorted(
         *_training.__all__,
     }
 )
+globals().update((_name, _inputs.watch("mindspore.ops", _name, globals()[_name])) for _name in __all__)

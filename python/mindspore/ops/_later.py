@@ -3,6 +3,8 @@
 import functools
 import importlib
 
+from mindspore.ops import _inputs
+
 _MODULES = (
     "_numbers",
     "_moves",
@@ -46,7 +48,8 @@ def names() -> dict:
     found = {}
     for each in _MODULES:
         module = importlib.import_module(f"mindspore.ops.{each}")
-        found.update((name, getattr(module, name)) for name in module.__all__)
+        watch = functools.partial(_inputs.watch, "mindspore.ops")
+        found.update((name, watch(name, getattr(module, name))) for name in module.__all__)
     return found
 
 

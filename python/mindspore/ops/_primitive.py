@@ -3,6 +3,7 @@
 import sys
 
 from mindspore import _device, _kinds, _names
+from mindspore.ops import _inputs
 from muster import Tensor, _core
 
 # What classes of convolutions and of their gradients are made with, behind sizes.
@@ -24,10 +25,12 @@ class Primitive:
     _place = None
     _strategy = None
     _recomputes = False
+    _kinds_of_inputs = ""
 
     def __init_subclass__(cls, **settings):
         super().__init_subclass__(**settings)
         if cls.__module__.startswith("mindspore."):
+            cls._kinds_of_inputs = _inputs.of(cls.__name__)
             _kinds.watch(f"ops.{cls.__name__}", cls)
 
     def __init__(self, name: str | None = None):
@@ -49,6 +52,8 @@ class Primitive:
         return self._call(*inputs)
 
     def _call(self, *inputs):
+        if self._kinds_of_inputs:
+            _inputs.check(type(self).__name__, self._kinds_of_inputs, inputs)
         if self._recomputes:
             return _core.recompute(_core._call_primitive, self._place, self.compute, inputs)
         return _core._call_primitive(self._place, self.compute, inputs)

@@ -8,6 +8,7 @@ from mindspore import ops as named
 from mindspore.mint import _functions
 from mindspore.numpy import _products, _shared
 from mindspore.numpy._shared import cast
+from mindspore.ops import _inputs
 from muster import ops
 
 # ---- Activations -------------------------------------------------------------------------------------------
@@ -386,5 +387,7 @@ _HOLDERS = dict.fromkeys(
     ),
     "mindspore.ops",
 )
-__all__ = sorted({*_shared.public(globals(), __name__), *_HOLDERS})
+_own = _shared.public(globals(), __name__)
+globals().update((_name, _inputs.watch(__name__, _name, globals()[_name])) for _name in _own)
+__all__ = sorted({*_own, *_HOLDERS})
 __getattr__ = _names.missing(__name__, holders=_HOLDERS)
