@@ -26,6 +26,7 @@ _MODULES = (
     "_later_primitives",
     "_later_layers",
     "_further_primitives",
+    "_samplings",
     "_seldom_primitives",
     "_embedding_caches",
     "_sparse_primitives",
