@@ -186,12 +186,13 @@ class FileWriter {
 
   Result<std::string> manifest() const {
     if (!layout_) return std::string();
-    LayoutManifest made{.layout = {.axes = layout_->axes}, .rank = rank_};
+    LayoutManifest made{.layout = {.axes = layout_->axes}, .rank = rank_, .training = source_.training()};
     for (std::size_t i = 0; i < cuts_.size(); ++i) {
       if (cuts_[i].empty()) continue;
       const JoinedTensor& tensor = source_.tensors()[i];
       made.layout.rules.push_back({tensor.name, cuts_[i]});
       made.shapes[tensor.name] = tensor.shape;
+      if (tensor.step) made.steps[tensor.name] = *tensor.step;
     }
     return encode_layout(made);
   }

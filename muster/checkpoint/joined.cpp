@@ -1,6 +1,7 @@
 #include "muster/checkpoint/joined.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -58,6 +59,58 @@ std::vector<std::int64_t> last_of(const Box& box) {
 
 // ---- Opening ----------------------------------------------------------------------------------------------
 
+namespace {
+
+constexpr std::size_t files_shown_max = 4;
+
+struct FileManifest {
+  std::string path = {};
+  std::optional<LayoutManifest> manifest = {};  // nothing: the file does not say its layout
+};
+
+Result<std::vector<FileManifest>> manifests_of(std::span<const StoredFile> files) {
+  std::vector<FileManifest> made;
+  for (const StoredFile& file : files) {
+    FileManifest& each = made.emplace_back(FileManifest{.path = file.path});
+    const auto said = file.metadata.find(std::string(layout_metadata));
+    if (said == file.metadata.end()) continue;
+    MUSTER_TRY(each.manifest, decode_layout(said->second, file.path));
+  }
+  return made;
+}
+
+// "step 3 in 'a', 'b'"
+std::string saved_in(const std::string& save, const std::vector<std::string>& files) {
+  std::string text = fmt::format("{} in ", save.empty() ? "an unknown step" : save);
+  for (std::size_t i = 0; i < std::min(files.size(), files_shown_max); ++i)
+    text += fmt::format("{}'{}'", i > 0 ? ", " : "", files[i]);
+  if (files.size() > files_shown_max) text += fmt::format(" and {} more", files.size() - files_shown_max);
+  return text;
+}
+
+// Pieces of one tensor are of one save, or they are the whole of nothing.
+Result<> check_one_save(std::span<const FileManifest> files) {
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> files_of_saves;  // by tensor
+  for (const FileManifest& file : files)
+    if (file.manifest)
+      for (const MeshLayout::Rule& rule : file.manifest->layout.rules)
+        files_of_saves[rule.pattern][save_text(*file.manifest, rule.pattern)].push_back(file.path);
+  for (const auto& [tensor, saves] : files_of_saves) {
+    if (saves.size() == 1) continue;
+    std::vector<std::string> found;
+    for (const auto& [save, paths] : saves) found.push_back(saved_in(save, paths));
+    return fail(
+        Code::invalid_argument,
+        fmt::format("the pieces of '{}' are of several saves: {}. A save that was cut short leaves files "
+                    "of the one before in its place: give the files of one save, such as the last whole "
+                    "one, and let each save have a folder of its own",
+                    tensor, fmt::join(found, "; ")));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<JoinedFiles> JoinedFiles::open(std::span<const std::string> paths,
                                       const std::optional<MeshLayout>& from, const Storage& storage) {
   if (from && from->world_size() != paths.size())
@@ -70,11 +123,12 @@ Result<JoinedFiles> JoinedFiles::open(std::span<const std::string> paths,
     MUSTER_TRY(StoredFile file, open_stored(path, storage));
     made.files_.push_back(std::move(file));
   }
-  for (std::size_t i = 0; i < made.files_.size(); ++i) {
-    const auto said = made.files_[i].metadata.find(std::string(layout_metadata));
-    if (said != made.files_[i].metadata.end()) {
-      MUSTER_TRY(const LayoutManifest manifest, decode_layout(said->second, paths[i]));
-      MUSTER_TRY_VOID(made.add(i, manifest.rank, &manifest.layout, &manifest.shapes));
+  MUSTER_TRY(const std::vector<FileManifest> manifests, manifests_of(made.files_));
+  MUSTER_TRY_VOID(check_one_save(manifests));
+  for (std::size_t i = 0; i < manifests.size(); ++i) {
+    if (const auto& manifest = manifests[i].manifest) {
+      MUSTER_TRY_VOID(made.add(i, manifest->rank, &manifest->layout, &manifest->shapes));
+      made.note_save(*manifest);
     } else {
       MUSTER_TRY_VOID(made.add(i, static_cast<std::uint32_t>(i), from ? &*from : nullptr, nullptr));
     }
@@ -145,6 +199,12 @@ Result<> JoinedFiles::add(StoredTensor stored, Shape whole, Box box, std::size_t
   else if (!files_[file].metadata.contains(std::string(layout_metadata)))
     alike->copies.push_back({file, std::move(stored.ranges)});
   return {};
+}
+
+void JoinedFiles::note_save(const LayoutManifest& manifest) {
+  training_ = manifest.training;
+  for (const auto& [name, step] : manifest.steps)
+    if (const auto found = index_.find(name); found != index_.end()) tensors_[found->second].step = step;
 }
 
 Result<> JoinedFiles::check_complete() const {

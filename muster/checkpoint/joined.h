@@ -29,18 +29,21 @@ struct JoinedTensor {
 
   std::string name = {};
   DType dtype = DType::float32;
-  Shape shape = {};                // of the whole
-  std::vector<Piece> pieces = {};  // no two are alike, and together they are the whole
-  std::string origin = {};         // the file that named it first
+  Shape shape = {};                       // of the whole
+  std::vector<Piece> pieces = {};         // no two are alike, and together they are the whole
+  std::string origin = {};                // the file that named it first
+  std::optional<std::int64_t> step = {};  // of its pieces, as far as their files say it
 };
 
 class JoinedFiles {
  public:
-  // Opens all. An error where pieces do not fit each other, or some are missing.
+  // Opens all. An error where pieces do not fit each other, are of several saves, or some are missing.
   static Result<JoinedFiles> open(std::span<const std::string> paths, const std::optional<MeshLayout>& from,
                                   const Storage& storage);
 
   const std::vector<JoinedTensor>& tensors() const { return tensors_; }
+  // That the pieces are of; empty: their files do not say it.
+  const std::string& training() const { return training_; }
   // Says in the log which tensors have other bits in a second file: either they are pieces without a
   // layout, or statistics of a worker's own. Reads all copies.
   Result<> warn_of_unlike_copies();
@@ -50,6 +53,7 @@ class JoinedFiles {
  private:
   Result<> add(std::size_t file, std::uint32_t rank, const MeshLayout* layout,
                const std::map<std::string, Shape>* shapes);
+  void note_save(const LayoutManifest& manifest);
   Result<> add(StoredTensor stored, Shape whole, Box box, std::size_t file);
   Result<> check_complete() const;
   Result<> copy(const JoinedTensor& tensor, const JoinedTensor::Piece& piece, const Box& part,
@@ -61,6 +65,7 @@ class JoinedFiles {
   std::vector<StoredFile> files_;
   std::vector<JoinedTensor> tensors_;
   std::map<std::string, std::size_t, std::less<>> index_;  // into tensors_, by name
+  std::string training_;
   std::vector<std::byte> scratch_;
 };
 

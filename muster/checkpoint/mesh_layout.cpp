@@ -190,10 +190,24 @@ Result<std::string> encode_layout(const LayoutManifest& manifest) {
   json mesh = json::array();
   for (const MeshLayout::Axis& axis : manifest.layout.axes) mesh.push_back({axis.name, axis.size});
   json tensors = json::object();
-  for (const MeshLayout::Rule& rule : manifest.layout.rules)
-    tensors[rule.pattern] = {{"shape", manifest.shapes.at(rule.pattern).sizes()}, {"cuts", rule.cuts}};
-  return muster::json::to_text({{"mesh", mesh}, {"rank", manifest.rank}, {"tensors", tensors}},
-                               "the layout of a checkpoint");
+  for (const MeshLayout::Rule& rule : manifest.layout.rules) {
+    json& tensor = tensors[rule.pattern];
+    tensor = {{"shape", manifest.shapes.at(rule.pattern).sizes()}, {"cuts", rule.cuts}};
+    if (const auto step = manifest.steps.find(rule.pattern); step != manifest.steps.end())
+      tensor["step"] = step->second;
+  }
+  json made = {{"mesh", mesh}, {"rank", manifest.rank}, {"tensors", tensors}};
+  if (!manifest.training.empty()) made["training"] = manifest.training;
+  return muster::json::to_text(made, "the layout of a checkpoint");
+}
+
+std::string save_text(const LayoutManifest& manifest, const std::string& tensor) {
+  std::string text;
+  if (const auto step = manifest.steps.find(tensor); step != manifest.steps.end())
+    text = fmt::format("step {}", step->second);
+  if (!manifest.training.empty())
+    text += fmt::format("{}training {}", text.empty() ? "" : " of ", manifest.training);
+  return text;
 }
 
 namespace {
@@ -219,6 +233,13 @@ class ManifestReader {
       MUSTER_TRY(made.shapes[tensor], shape_of(said["shape"]));
       MUSTER_TRY(MeshLayout::Cuts cuts, cuts_of(said["cuts"]));
       made.layout.rules.push_back({tensor, std::move(cuts)});
+      if (said.contains("step")) {
+        MUSTER_TRY(made.steps[tensor], number(said["step"], std::numeric_limits<std::int64_t>::max()));
+      }
+    }
+    if (value.contains("training")) {
+      if (!value["training"].is_string()) return bad("its training is no text");
+      made.training = value["training"].get<std::string>();
     }
     if (const auto checked = made.layout.check(name_); !checked) return bad(checked.error().message);
     if (made.rank >= made.layout.world_size()) return bad("its rank is none of its mesh");

@@ -67,7 +67,13 @@ struct LayoutManifest {
   MeshLayout layout = {};  // its rules are names of tensors
   std::uint32_t rank = 0;
   std::map<std::string, Shape> shapes = {};  // of the wholes of those that are cut
+  // Which save it is of, as far as who wrote it knew: the training, and of those that are cut how many
+  // updates they had.
+  std::string training = {};
+  std::map<std::string, std::int64_t> steps = {};
 };
+// "step 100 of training 01ab" of what is cut: equal where pieces fit each other; empty: not known.
+std::string save_text(const LayoutManifest& manifest, const std::string& tensor);
 inline constexpr std::string_view layout_metadata = "muster.layout";
 Result<std::string> encode_layout(const LayoutManifest& manifest);
 // Errors (corrupt) begin with `name`.

@@ -196,6 +196,7 @@ Result<> Parameter::set(const Tensor& values) {
     return fail(Code::invalid_argument, fmt::format("parameter '{}' is {}, the values are {}", name_,
                                                     to_string(type_), to_string(given)));
   origin_ = Origin::set_by_user;
+  piece_source_.reset();
   if (absence() != nullptr) return {};
   count_write();
   if (!plain_.defined()) plain_ = Tensor(given.dtype, given.shape);
@@ -209,6 +210,7 @@ void Parameter::divide(std::optional<Share> share) {
   const Tensor kept = materialized() && share && !share_ ? storage() : Tensor();
   const bool can_be_made = initializer_ != nullptr;
   share_ = std::move(share);
+  piece_source_.reset();
   version_ = next_version();
   formatted_.reset();
   plain_ = Tensor();

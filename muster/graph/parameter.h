@@ -88,6 +88,16 @@ class Parameter {
   // From now on this process holds its piece only; what is here of the whole goes. Nothing: whole again, with
   // initial values until it is set. type() stays that of the whole.
   void divide(std::optional<Share> share);
+  // Where the piece here was read from; nothing once it was set to other values.
+  struct PieceSource {
+    std::string save;  // equal for pieces that fit each other; empty: not known
+    std::string file;
+  };
+  const std::optional<PieceSource>& piece_source() const { return piece_source_; }
+  void set_piece_source(std::optional<PieceSource> source) { piece_source_ = std::move(source); }
+  // What counts its updates, of the optimizer that makes them; null: none does.
+  const std::shared_ptr<Parameter>& update_counter() const { return update_counter_; }
+  void set_update_counter(std::shared_ptr<Parameter> counter) { update_counter_ = std::move(counter); }
   // What is here: the type of the piece, or the whole.
   TensorType held_type() const;
   // Why it cannot be read here as a whole; empty when it can, or is absent().
@@ -144,6 +154,8 @@ class Parameter {
   ParameterFormatPtr format_;  // of formatted_
   std::optional<Home> home_;
   std::optional<Share> share_;
+  std::optional<PieceSource> piece_source_;
+  std::shared_ptr<Parameter> update_counter_;
 };
 
 // Whether parameters of one name begin differently: the first as always, a second one with random numbers of

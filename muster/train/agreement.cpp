@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace muster::train {
@@ -124,6 +126,62 @@ Result<> check_equal_layouts(std::span<const graph::ParameterPtr> parameters, Co
               "rank {} has divided parameter '{}' otherwise than rank 0, or has another one there: on "
               "this rank it is {}. Every rank must call shard() alike",
               fmt::join(ranks, ", "), parameters[i]->name(), layout_of(*parameters[i])));
+  return {};
+}
+
+namespace {
+
+constexpr std::size_t source_words = 64;
+
+// What rank r gave: its beginning.
+Result<std::vector<std::string>> gather_texts(const std::string& mine, Communicator& communicator) {
+  Words words(source_words);
+  std::memcpy(words.data(), mine.data(), std::min(mine.size(), source_words * sizeof(words[0]) - 1));
+  MUSTER_TRY(const auto rows, gather(words, communicator));
+  std::vector<std::string> texts;
+  for (const Words& row : rows) texts.emplace_back(reinterpret_cast<const char*>(row.data()));
+  return texts;
+}
+
+std::string text_of(const std::optional<graph::Parameter::PieceSource>& source) {
+  if (!source) return {};
+  return fmt::format("{}, '{}'", source->save.empty() ? "an unknown step" : source->save, source->file);
+}
+
+// The first two that have said something, and not the same; nothing where all fit.
+std::optional<std::pair<std::uint32_t, std::uint32_t>> unlike_ranks(const std::vector<Words>& rows,
+                                                                    std::size_t column) {
+  std::optional<std::uint32_t> first;
+  for (std::uint32_t rank = 0; rank < rows.size(); ++rank) {
+    if (rows[rank][column] == 0) continue;
+    if (!first) first = rank;
+    if (rows[rank][column] != rows[*first][column]) return std::pair(*first, rank);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<> check_pieces_of_one_save(std::span<const graph::ParameterPtr> parameters,
+                                  Communicator& communicator) {
+  if (communicator.size() == 1) return {};
+  MUSTER_TRY_VOID(check_counts(parameters.size(), communicator));
+  if (parameters.empty()) return {};
+  Words mine;
+  for (const graph::ParameterPtr& parameter : parameters)
+    mine.push_back(parameter->piece_source() ? hash_text(parameter->piece_source()->save) | 1 : 0);
+  MUSTER_TRY(const auto rows, gather(mine, communicator));
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto unlike = unlike_ranks(rows, i);
+    if (!unlike) continue;
+    MUSTER_TRY(const auto texts, gather_texts(text_of(parameters[i]->piece_source()), communicator));
+    return fail(
+        Code::invalid_argument,
+        fmt::format("the pieces of parameter '{}' are of several saves: rank {} has loaded {}, and rank "
+                    "{} {}. Load files of one save on every rank, such as the last whole one",
+                    parameters[i]->name(), unlike->first, texts[unlike->first], unlike->second,
+                    texts[unlike->second]));
+  }
   return {};
 }
 

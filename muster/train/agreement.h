@@ -30,6 +30,11 @@ Result<> check_equal_networks(std::uint64_t fingerprint, Communicator& communica
 // the same way. The error names the first that differs, and says how it is divided here.
 Result<> check_equal_layouts(std::span<const graph::ParameterPtr> parameters, Communicator& communicator);
 
+// A collective call like it: of a divided parameter that ranks have read in pieces, all of these are of one
+// save. The error names the first that is not, and the files of two ranks.
+Result<> check_pieces_of_one_save(std::span<const graph::ParameterPtr> parameters,
+                                  Communicator& communicator);
+
 // A collective call like it, before anything that depends on the division: all ranks are to have placed the
 // same cells of the network that is about to run on the same workers. The error names the first that differs.
 Result<> check_equal_places(std::span<const PlacedCell> places, Communicator& communicator);

@@ -99,6 +99,9 @@ Result<> divide_optimizer(const nn::Optimizer& optimizer) {
             optimizer.class_name()));
   for (std::size_t i = 0; i < updated.size(); ++i) {
     Parameter& parameter = *updated[i];
+    parameter.set_update_counter(optimizer.global_step());
+    for (const graph::ParameterPtr& state : optimizer.states_of(i))
+      state->set_update_counter(optimizer.global_step());
     if (parameter.home() && !is_mesh) continue;
     if (is_mesh || is_over_mesh(parameter)) {
       if (!is_over_mesh(parameter)) MUSTER_TRY_VOID(divide(parameter, std::nullopt));

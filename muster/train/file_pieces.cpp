@@ -9,6 +9,7 @@
 
 #include "muster/graph/sharding/mesh.h"
 #include "muster/train/job.h"
+#include "muster/train/session.h"
 
 namespace muster::train {
 namespace {
@@ -30,6 +31,19 @@ LayoutManifest manifest_of(const Parameter::Share& share) {
   made.layout.axes.push_back({"stages", world_size() / ranks});
   made.rank = rank();
   return made;
+}
+
+// The job: whoever starts it again to go on from its points is the same.
+std::string training_of_process() {
+  Session* const session = Session::current();
+  return session == nullptr ? std::string() : fmt::format("{:016x}", session->membership().roster().job_id);
+}
+
+// How many updates it has had; nothing: no optimizer has it, or its worker does not count.
+std::optional<std::int64_t> step_of(const Parameter& parameter) {
+  const graph::ParameterPtr& counter = parameter.update_counter();
+  if (counter == nullptr || counter->absence() != nullptr || !counter->materialized()) return std::nullopt;
+  return *counter->storage().data<std::int32_t>();
 }
 
 MeshLayout::Cuts cuts_of(const Parameter::Share& share) {
@@ -72,8 +86,10 @@ Result<HeldPieces> held_pieces(std::span<const NamedParameter> parameters) {
     }
     manifest.layout.rules.push_back({name, cuts_of(*parameter->share())});
     manifest.shapes[name] = parameter->shape();
+    if (const auto step = step_of(*parameter)) manifest.steps[name] = *step;
   }
   if (manifest.layout.axes.empty()) return made;
+  manifest.training = training_of_process();
   MUSTER_TRY(made.layout, checkpoint::encode_layout(manifest));
   return made;
 }

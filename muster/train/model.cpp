@@ -195,6 +195,9 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
   if (shares_batch)
     MUSTER_TRY_VOID(
         collectives.call_all([&](Communicator& all) { return check_equal_layouts(parameters, all); }));
+  MUSTER_TRY_VOID(
+      collectives.call_all([&](Communicator& all) { return check_pieces_of_one_save(parameters, all); }));
+  for (const graph::ParameterPtr& parameter : parameters) parameter->set_piece_source({});  // they fit
   if (stages() != nullptr) return {};  // each has its part only: see divide()
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : parameters)

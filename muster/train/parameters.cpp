@@ -160,8 +160,9 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
   struct Found {
     graph::ParameterPtr parameter;
     const Tensor* value = nullptr;
-    Tensor ids = {};        // of a table that takes any number
-    bool is_saved = false;  // the value says where its rows are
+    Tensor ids = {};                   // of a table that takes any number
+    bool is_saved = false;             // the value says where its rows are
+    const FilePiece* piece = nullptr;  // the value is that of this file
   };
   std::vector<Found> found;
   for (const graph::ParameterPtr& parameter : parameters) {
@@ -194,11 +195,12 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
       used.insert(name);
       const bool is_held = is_held_so(*parameter, piece->second->layout, name);
       const Tensor* value = at->second;
+      const FilePiece* source = is_held ? piece->second.get() : nullptr;
       if (!is_held) {
         MUSTER_TRY(value, joined.whole(*piece->second, name));
       }
       if (is_held || graph::TensorType{value->dtype(), value->shape()} == wanted) {
-        found.push_back({parameter, value});
+        found.push_back({.parameter = parameter, .value = value, .piece = source});
         continue;
       }
     }
@@ -219,11 +221,15 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
       differences.unexpected.push_back(fmt::format("'{}'", entry.name));
   }
   if (options.strict) MUSTER_TRY_VOID(check(differences));
-  for (const auto& [parameter, value, ids, is_saved] : found)
+  for (const auto& [parameter, value, ids, is_saved, piece] : found) {
     if (is_saved)
       MUSTER_TRY_VOID(set_saved_rows(*parameter, *value));
     else
       MUSTER_TRY_VOID(ids.defined() ? parameter->set_rows(ids, *value) : parameter->set(*value));
+    if (piece != nullptr)
+      parameter->set_piece_source(
+          {{.save = save_text(piece->layout, parameter->name()), .file = piece->path}});
+  }
   return unmatched;
 }
 

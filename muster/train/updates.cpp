@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -44,10 +42,12 @@ std::uint32_t hash_of(const Tensor& values) {
 }
 
 // Workers have other pieces of a divided parameter. They fit together where all are of one whole: divided
-// alike, and begun with the same seed.
-std::uint32_t hash_of_division(const graph::TensorLayout& layout) {
+// alike, and begun with the same seed, or with files of one save.
+std::uint32_t hash_of_division(const graph::Parameter& parameter) {
+  const graph::TensorLayout& layout = parameter.share()->layout;
+  const std::string save = parameter.piece_source() ? parameter.piece_source()->save : std::string();
   return static_cast<std::uint32_t>(
-      hash_text(fmt::format("{} {} {}", to_string(*layout.mesh), to_string(layout), seed())));
+      hash_text(fmt::format("{} {} {} {}", to_string(*layout.mesh), to_string(layout), seed(), save)));
 }
 
 // Null where no other worker could say the same: alone, in a placed network, in a forked child.
@@ -70,8 +70,8 @@ cluster::ParameterReport report_of(const WatchedOptimizer& watched, bool with_na
     const graph::ParameterPtr parameter = watched.parameters[i].lock();
     if (parameter == nullptr || parameter->absence() != nullptr) continue;
     const std::size_t at = i * hashes / count;
-    const std::uint32_t hash = parameter->share() ? hash_of_division(parameter->share()->layout)
-                                                  : hash_of(parameter->materialize(seed()));
+    const std::uint32_t hash =
+        parameter->share() ? hash_of_division(*parameter) : hash_of(parameter->materialize(seed()));
     report.hashes[at] = report.hashes[at] * 31 + hash;
     names = hash_text(parameter->name(), names);
     if (with_names && report.names.size() <= at) report.names.resize(at + 1, parameter->name());
@@ -79,6 +79,12 @@ cluster::ParameterReport report_of(const WatchedOptimizer& watched, bool with_na
   const std::uint64_t of_process[] = {watched.number, watched.trainings};
   report.series = hash_bytes(of_process, sizeof of_process, names);
   return report;
+}
+
+// What was read is reported once: later only some of the workers may have read it, since others came back.
+void forget_sources(const WatchedOptimizer& watched) {
+  for (const auto& each : watched.parameters)
+    if (const graph::ParameterPtr parameter = each.lock()) parameter->set_piece_source({});
 }
 
 // The step that `watched` has done; nothing where it has no elements yet.
@@ -102,8 +108,10 @@ void look(WatchedOptimizer& watched, Session& session) {
   if (!step) return;
   follow(watched, *step);
   if (*step < watched.due) return;
-  if (*step == watched.due)
+  if (*step == watched.due) {
     session.membership().report_parameters(report_of(watched, session.membership().rank() == 0));
+    forget_sources(watched);
+  }
   watched.due = due_after(*step);
 }
 

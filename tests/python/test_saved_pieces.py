@@ -4,7 +4,7 @@ layout in the file, which every layout and one process load again."""
 import re
 
 import pytest
-from job import output_alone, outputs_of_workers
+from job import Job, output_alone, outputs_of_workers, run_alone
 
 SETUP = """
 import hashlib, os
@@ -227,6 +227,95 @@ def test_pieces_whose_others_are_missing_are_an_error_that_says_which(tmp_path):
     ), text
     assert re.search(r"unnamed: ValueError .*no number in its name", text), text
     assert re.search(r"one: ValueError .*of its 128 elements the files have 32.*all ranks", text), text
+
+
+SEVERAL = """
+def save(name):
+    os.makedirs(f"{folder}/{name}", exist_ok=True)
+    ms.save_checkpoint(net, f"{folder}/{name}/rank_{rank}.ckpt", integrated_save=False)
+
+model.train(1, rows)
+save("mixed")
+save("first")
+model.train(1, rows)
+save("second")
+if rank in (0, 3):
+    save("mixed")
+"""
+LOADED = """
+def told(name, call):
+    try:
+        call()
+        print(name, "no error")
+    except Exception as error:
+        print(name, type(error).__name__, error)
+
+def load_and_train(name):
+    ms.load_param_into_net(net, ms.load_checkpoint(f"{folder}/{name}/rank_{rank}.ckpt"))
+    model.train(1, rows)
+
+for name in ("first", "second", "mixed"):
+    told(f"{name} joined:", lambda: muster.load_checkpoint(f"{folder}/{name}"))
+    told(f"{name} listed:", lambda: ms.load_distributed_checkpoint(
+        net, [f"{folder}/{name}/rank_{each}.ckpt" for each in range(4)]))
+    if workers > 1:
+        model.infer_train_layout(rows)
+    told(f"{name} loaded:", lambda: load_and_train(name))
+"""
+FIRST = r"step 3 of training (\w{16}) in '\S*mixed/rank_1.ckpt', '\S*mixed/rank_2.ckpt'"
+SECOND = r"step 6 of training (\w{16}) in '\S*mixed/rank_0.ckpt', '\S*mixed/rank_3.ckpt'"
+
+
+@pytest.mark.parametrize("layout", ["columns", "zero"])
+def test_pieces_of_several_steps_are_an_error_that_names_steps_and_files(tmp_path, layout):
+    outputs_of_workers(script(layout, SEVERAL), 4, FOLDER=str(tmp_path))
+    alone = output_alone(script(layout, LOADED, tmp_path))
+    texts = outputs_of_workers(script(layout, LOADED), 4, FOLDER=str(tmp_path))
+    for text in (alone, *texts):
+        for way in ("joined", "listed", "loaded"):
+            assert f"first {way}: no error" in text and f"second {way}: no error" in text, text
+    for text in (alone, *texts):
+        ways = ("joined", "listed", "loaded") if text is alone else ("joined", "listed")
+        for way in ways:
+            found = re.search(rf"mixed {way}: ValueError .* several saves: {FIRST}; {SECOND}\.", text)
+            assert found and found[1] == found[2], text
+    for text in texts:
+        assert re.search(
+            r"mixed loaded: \w+ .*rank 0 has loaded step 6 .*rank_0.ckpt', and rank 1 step 3", text
+        )
+
+
+def test_pieces_of_two_trainings_are_an_error(tmp_path):
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        outputs_of_workers(script("columns", SEVERAL), 4, FOLDER=str(tmp_path / name))
+    (tmp_path / "one/first/rank_2.ckpt").replace(tmp_path / "other/first/rank_2.ckpt")
+    joined = 'muster.load_checkpoint(f"{folder}/other/first")\n'
+    status, text, _ = run_alone(script("columns", joined, tmp_path))
+    assert status != 0
+    (one, other) = re.findall(r"step 3 of training (\w{16}) in", text)
+    assert one != other
+
+
+BY_HAND = """
+loss_fn = nn.CrossEntropyLoss()
+both = ms.value_and_grad(lambda: loss_fn(net(x), y), None, optimizer.parameters)
+optimizer(both()[1])
+ms.load_param_into_net(net, ms.load_checkpoint(f"{folder}/{NAME}/rank_{rank}.ckpt"))
+for _ in range(20):
+    optimizer(both()[1])
+"""
+
+
+@pytest.mark.parametrize("name", ["first", "mixed"])
+def test_a_loop_by_hand_is_told_of_pieces_of_several_steps(tmp_path, name):
+    outputs_of_workers(script("columns", SEVERAL), 4, FOLDER=str(tmp_path))
+    code = script("columns", BY_HAND.replace("NAME", repr(name)))
+    with Job(code, 4, FOLDER=str(tmp_path)) as job:
+        texts = [worker.output() for worker in job.workers]
+        assert {process.wait() for process in job.everybody()} == {0}, texts
+        texts.append(job.scheduler.output())
+    assert any("'first' is not the same" in text for text in texts) == (name == "mixed"), texts
 
 
 STAGES = """

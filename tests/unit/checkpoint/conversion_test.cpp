@@ -174,6 +174,52 @@ TEST(Conversion, RefusesPiecesOfWhichSomeAreMissingOrOfAnotherLayout) {
   EXPECT_THAT(message_of(load_joined({files[0], others[1]}, {}, storage)), Mentions("files of one layout"));
 }
 
+// The file of one of two ranks, as a training writes it.
+void save_piece(const std::string& path, std::uint32_t rank, const std::string& training, std::int64_t step,
+                MemoryStorage& storage) {
+  const LayoutManifest manifest{.layout = {.axes = {{"model", 2}}, .rules = {{"weight", {{"model"}, {}}}}},
+                                .rank = rank,
+                                .shapes = {{"weight", {8, 6}}},
+                                .training = training,
+                                .steps = {{"weight", step}}};
+  const std::vector<Entry> entries{counted("weight", DType::float32, {4, 6})};
+  ASSERT_TRUE(save(path, entries, storage, encode_layout(manifest).value()));
+}
+
+TEST(Conversion, RefusesPiecesOfSeveralStepsAndNamesTheFilesOfEach) {
+  for (const char* ending : {"ckpt", "safetensors"}) {
+    MemoryStorage storage;
+    const std::vector<std::string> files{fmt::format("to/rank_0.{}", ending),
+                                         fmt::format("to/rank_1.{}", ending)};
+    save_piece(files[0], 0, "01ab", 100, storage);
+    save_piece(files[1], 1, "01ab", 100, storage);
+    EXPECT_TRUE(load_joined(files, {}, storage));
+    save_piece(files[1], 1, "01ab", 200, storage);
+    EXPECT_THAT(
+        message_of(load_joined(files, {}, storage)),
+        Mentions("'weight' are of several saves", fmt::format("step 100 of training 01ab in '{}'", files[0]),
+                 fmt::format("step 200 of training 01ab in '{}'", files[1]), "folder of its own"));
+    save_piece(files[1], 1, "23cd", 100, storage);
+    EXPECT_THAT(message_of(convert({.sources = files, .destinations = {"whole.ckpt"}}, storage)),
+                Mentions("step 100 of training 01ab in", "step 100 of training 23cd in"));
+  }
+}
+
+TEST(Conversion, SaysInPiecesOfPiecesWhichSaveTheyAreOf) {
+  MemoryStorage storage;
+  const std::vector<std::string> files{"from/rank_0.ckpt", "from/rank_1.ckpt"};
+  for (std::uint32_t rank = 0; rank < 2; ++rank) save_piece(files[rank], rank, "01ab", 100, storage);
+  MeshLayout to{.axes = {{"model", 4}}, .rules = {{"weight", {{"model"}, {}}}}};
+  const auto made = names("to", 4, ".safetensors");
+  ASSERT_TRUE(convert({.sources = files, .destinations = made, .to = to}, storage));
+  for (std::uint32_t rank = 0; rank < 2; ++rank) save_piece(files[rank], rank, "01ab", 200, storage);
+  ASSERT_TRUE(
+      convert({.sources = files, .destinations = names("next", 4, ".safetensors"), .to = to}, storage));
+  EXPECT_THAT(
+      message_of(load_joined({made[0], made[1], made[2], "next/rank_3.safetensors"}, {}, storage)),
+      Mentions("step 100 of training 01ab in 'to/rank_0", "step 200 of training 01ab in 'next/rank_3"));
+}
+
 TEST(Conversion, LeavesNoHalfFileWhereTheDiskIsFull) {
   for (std::size_t at = 1; at < 12; ++at) {
     MemoryStorage storage;
@@ -194,10 +240,18 @@ TEST(Conversion, ReadsTheManifestThatItHasWritten) {
   EXPECT_EQ(read->rank, 3U);
   EXPECT_EQ(to_string(read->layout), "data=2, model=2");
   EXPECT_EQ(read->shapes.at("fc1.weight"), (Shape{8, 6}));
-  for (const char* text : {"{}", "[1]", R"({"mesh":[["a",0]],"rank":0,"tensors":{}})",
-                           R"({"mesh":[["a",2]],"rank":2,"tensors":{}})",
-                           R"({"mesh":[["a",2]],"rank":0,"tensors":{"x":{"shape":[3],"cuts":[["a"]]}}})",
-                           R"({"mesh":[["a",2]],"rank":0,"tensors":{"x":{"shape":[4],"cuts":[["b"]]}}})"})
+  EXPECT_EQ(save_text(*read, "fc1.weight"), "");
+  manifest.training = "01ab";
+  manifest.steps = {{"fc1.weight", 7}};
+  EXPECT_EQ(save_text(decode_layout(encode_layout(manifest).value(), "file").value(), "fc1.weight"),
+            "step 7 of training 01ab");
+  for (const char* text :
+       {"{}", "[1]", R"({"mesh":[["a",0]],"rank":0,"tensors":{}})",
+        R"({"mesh":[["a",2]],"rank":2,"tensors":{}})",
+        R"({"mesh":[["a",2]],"rank":0,"tensors":{},"training":3})",
+        R"({"mesh":[["a",2]],"rank":0,"tensors":{"x":{"shape":[2],"cuts":[["a"]],"step":-1}}})",
+        R"({"mesh":[["a",2]],"rank":0,"tensors":{"x":{"shape":[3],"cuts":[["a"]]}}})",
+        R"({"mesh":[["a",2]],"rank":0,"tensors":{"x":{"shape":[4],"cuts":[["b"]]}}})"})
     EXPECT_EQ(decode_layout(text, "file").error().code, Code::corrupt) << text;
 }
 

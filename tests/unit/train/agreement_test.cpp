@@ -65,6 +65,38 @@ TEST(Agreement, RefusesAnotherNetwork) {
   expect_all_say(outcomes({{weight}, {weight, weight}}), "rank 0 trains 1 parameters but rank 1 trains 2");
 }
 
+// What each rank is told of the file that it has read its piece of 'fc.weight' from: a save, or nothing.
+std::vector<Result<>> outcomes_of_saves(const std::vector<std::optional<std::string>>& saves) {
+  const auto ranks = static_cast<std::uint32_t>(saves.size());
+  const auto communicators = collective::connect_ranks(ranks, Hosts::one);
+  std::vector<Result<>> results(ranks);
+  collective::run_threads(ranks, [&](std::uint32_t rank) {
+    const auto parameter =
+        std::make_shared<graph::Parameter>("fc.weight", Tensor::zeros(DType::float32, {2}));
+    if (saves[rank])
+      parameter->set_piece_source({{.save = *saves[rank], .file = "rank_" + std::to_string(rank)}});
+    results[rank] = check_pieces_of_one_save({{parameter}}, *communicators[rank]);
+  });
+  return results;
+}
+
+TEST(Agreement, RefusesPiecesOfSeveralSavesAndNamesTheFiles) {
+  for (const Result<>& result : outcomes_of_saves({"step 3", std::nullopt, "step 3"})) EXPECT_TRUE(result);
+  for (const Result<>& result : outcomes_of_saves({std::nullopt, std::nullopt})) EXPECT_TRUE(result);
+  expect_all_say(outcomes_of_saves({std::nullopt, "step 3", "step 4"}),
+                 "'fc.weight' are of several saves: rank 1 has loaded step 3, 'rank_1', and rank 2 step 4, "
+                 "'rank_2'");
+  expect_all_say(outcomes_of_saves({"", "step 4"}),
+                 "rank 0 has loaded an unknown step, 'rank_0', and rank 1");
+}
+
+TEST(Agreement, AForgottenSourceIsThatOfValuesThatWereSetSince) {
+  graph::Parameter parameter("fc.weight", Tensor::zeros(DType::float32, {2}));
+  parameter.set_piece_source({{.save = "step 3", .file = "rank_0"}});
+  ASSERT_TRUE(parameter.set(Tensor::zeros(DType::float32, {2})));
+  EXPECT_FALSE(parameter.piece_source());
+}
+
 // What each rank is told of what it has placed.
 std::vector<Result<>> outcomes_of(const std::vector<std::vector<PlacedCell>>& places) {
   const auto ranks = static_cast<std::uint32_t>(places.size());
