@@ -27,12 +27,6 @@ bool is_divisible(const Parameter& parameter, const Zero& zero, std::uint32_t wo
          bytes >= zero.threshold_bytes;
 }
 
-bool same_pieces(const std::optional<Parameter::Share>& a, const std::optional<Parameter::Share>& b) {
-  if (!a || !b) return !a && !b;
-  return *a->layout.mesh == *b->layout.mesh && a->layout.dims == b->layout.dims && a->rank == b->rank &&
-         a->scatters_gradients == b->scatters_gradients;
-}
-
 // What was trained is kept: it becomes whole before it is cut anew. What has only its initial values, not
 // made yet, is made in its new pieces.
 Result<> divide(Parameter& parameter, const std::optional<Parameter::Share>& share) {
@@ -75,6 +69,12 @@ std::optional<Parameter::Share> share_of(const Parameter& parameter, const Zero&
 }
 
 }  // namespace
+
+bool same_pieces(const std::optional<Parameter::Share>& a, const std::optional<Parameter::Share>& b) {
+  if (!a || !b) return !a && !b;
+  return *a->layout.mesh == *b->layout.mesh && a->layout.dims == b->layout.dims && a->rank == b->rank &&
+         a->scatters_gradients == b->scatters_gradients;
+}
 
 Result<> divide_optimizer(const nn::Optimizer& optimizer) {
   const Zero& zero = context().zero;

@@ -3,6 +3,8 @@
 // (graph/ops/shard.cpp).
 #pragma once
 
+#include <optional>
+
 #include "muster/graph/graph.h"
 #include "muster/nn/nn.h"
 
@@ -11,6 +13,10 @@ namespace muster::train {
 // As the context has it now: divides what `optimizer` updates and keeps, or makes it whole where nothing is
 // shared any more. Every worker calls it alike. An error where the formula needs whole parameters.
 Result<> divide_optimizer(const nn::Optimizer& optimizer);
+
+// Whether a worker has the same of what is divided so, and reduces its gradients alike.
+bool same_pieces(const std::optional<graph::Parameter::Share>& a,
+                 const std::optional<graph::Parameter::Share>& b);
 
 // The whole of a divided parameter. A collective call of the workers that share it.
 Result<Tensor> gathered(graph::Parameter& parameter);

@@ -10,6 +10,7 @@
 
 #include "muster/train/job.h"
 #include "muster/train/parameter_servers.h"
+#include "muster/train/point_shares.h"
 #include "muster/train/row_files.h"
 #include "muster/train/run_context.h"
 
@@ -189,9 +190,10 @@ Result<> set_homes(const Point& point, std::span<const graph::ParameterPtr> para
 }
 
 Result<> set_parameters(const Point& point, std::span<const graph::ParameterPtr> parameters) {
-  MUSTER_TRY_VOID(set_homes(point, parameters));
-  const auto values = by_name(point.tensors);
   const std::vector<std::string> names = unique_names(parameters);
+  MUSTER_TRY_VOID(set_homes(point, parameters));
+  MUSTER_TRY_VOID(take_shares(point, parameters, names));
+  const auto values = by_name(point.tensors);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto found = values.find(names[i]);
     const auto ids = values.find(names[i] + std::string(ids_suffix));
@@ -263,6 +265,7 @@ Result<Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
   put_saved_rows(parts.parameters, point);
   point.tensors = copies_of(parts.parameters, point.tensors, memory);
   put_homes(parts.parameters, point);
+  put_shares(parts.parameters, unique_names(parts.parameters), point);
   StateValues values = position.values;
   values.set(runs_name, static_cast<std::int64_t>(counted_runs()));
   values.set(outputs_name, static_cast<std::int64_t>(position.outputs.size()));

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/train/context.h"
@@ -29,13 +30,6 @@ Result<> make_groups(const StepLayout& layout) {
     MUSTER_TRY_VOID(create_group(name, members, true));
   }
   return {};
-}
-
-Result<> begin(const StepLayout& layout) {
-  set_shares_batch(true, layout.mesh_text());
-  if (context().zero.level == 0)  // else the script has said it
-    MUSTER_TRY_VOID(set_zero({.level = layout.zero_level, .threshold_bytes = layout.zero_threshold_bytes}));
-  return make_groups(layout);
 }
 
 // What rank 0 finds, as it tells the others.
@@ -90,7 +84,31 @@ Result<Choice> decided_by_all(const NotedGraph& noted, std::optional<std::size_t
   return chosen;
 }
 
+// As long as nothing is decided: every worker sees all of a batch.
+void share_batch() { set_shares_batch(world_size() > 1, fmt::format("data={},model=1", world_size())); }
+
 }  // namespace
+
+Result<> StepPlanner::begin(const StepLayout& layout) {
+  layout_ = layout;
+  set_shares_batch(true, layout.mesh_text());
+  if (context().zero.level == 0) {  // else the script has said it
+    has_set_zero_ = true;
+    MUSTER_TRY_VOID(set_zero({.level = layout.zero_level, .threshold_bytes = layout.zero_threshold_bytes}));
+  }
+  return make_groups(layout);
+}
+
+Result<> StepPlanner::go_back_to(const std::optional<StepLayout>& layout) {
+  known_.clear();
+  has_cut_ = false;
+  if (!is_searched_ || layout_ == layout) return {};
+  if (std::exchange(has_set_zero_, false)) MUSTER_TRY_VOID(set_zero({}));
+  layout_.reset();
+  if (layout && layout->workers() == world_size()) return begin(*layout);
+  share_batch();
+  return {};
+}
 
 Result<> StepPlanner::decide(const graph::Graph& graph, std::span<const Tensor> inputs,
                              const graph::PlanOptions& options) {
@@ -110,8 +128,7 @@ Result<> StepPlanner::decide(const graph::Graph& graph, std::span<const Tensor> 
         fmt::format("parallel.plan: the step of '{}' cannot be divided over {} workers: `muster plan -n "
                     "{} SCRIPT` says why",
                     graph.name, world_size(), world_size()));
-  layout_ = chosen.layout();
-  return begin(*layout_);
+  return begin(chosen.layout());
 }
 
 Result<bool> StepPlanner::divide_weights(const graph::Graph& graph) {
@@ -172,7 +189,7 @@ Result<> plan_steps(std::uint32_t data, std::uint32_t model, std::optional<std::
   if (explain_mode() == ExplainMode::off && process().cost_watch.load() == nullptr)
     graph::observe_graphs(process().planner);
   if (!layout) watch_reading();
-  if (!layout) set_shares_batch(world_size() > 1, fmt::format("data={},model=1", world_size()));
+  if (!layout) share_batch();
   return {};
 }
 

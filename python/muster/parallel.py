@@ -145,7 +145,13 @@ def _size(memory: int | str) -> int:
     return int(number * unit)
 
 
-def plan(data: int | None = None, model: int = 1, zero: int = 0, *, memory: int | str | None = None) -> None:
+def plan(
+    data: int | None = None,
+    model: int = 1,
+    zero: int | Zero = 0,
+    *,
+    memory: int | str | None = None,
+) -> None:
     """Divides a step that has no layout of its own over the workers: `data` of them share its samples, and
     `model` of them its weights. After init(), before the network is made; the script stays as it is.
 
@@ -162,7 +168,7 @@ def plan(data: int | None = None, model: int = 1, zero: int = 0, *, memory: int 
         model: Weights are cut into so many parts. data * model is the number of workers.
         zero: 1: `data` also shares the state of the optimizer, and each sums up gradients of its pieces alone
             (`Zero`, whose level 2 this is, too). 3: also the parameters, which are gathered for each use. 0:
-            nothing of these.
+            nothing of these. Zero(3, threshold_bytes=0): likewise, with a threshold.
         memory: Of what is chosen, a worker may need no more at its peak, by prediction: bytes, or "512MiB".
 
     Raises:
@@ -174,6 +180,8 @@ def plan(data: int | None = None, model: int = 1, zero: int = 0, *, memory: int 
         NotImplementedError: As mesh() says; or, at the first step, it runs in eager mode, or the optimizer
             needs whole parameters (Lamb).
     """
+    shared = zero if isinstance(zero, Zero) else None
+    zero = zero if shared is None else shared.level
     for name, value in (("data", data), ("model", model), ("zero", zero)):
         if isinstance(value, bool) or not isinstance(value, int | None):
             raise TypeError(f"plan: {name} is a whole number, not {value!r}")
@@ -195,7 +203,7 @@ def plan(data: int | None = None, model: int = 1, zero: int = 0, *, memory: int 
         return
     mesh(data=data, model=model)
     if context["world_size"] > 1:
-        _core.set_auto_parallel_context(zero=Zero(zero))
+        _core.set_auto_parallel_context(zero=shared or Zero(zero))
         _core._plan_steps(data, model)
 
 

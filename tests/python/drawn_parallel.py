@@ -89,9 +89,13 @@ class Net(nn.Cell):
 }
 
 TRAIN = """
+zero = parallel.Zero(LEVEL, threshold_bytes=64)
 if MESH:
     parallel.mesh(**MESH)
-muster.set_auto_parallel_context(zero=parallel.Zero(LEVEL, threshold_bytes=64), **MODE)
+if PLAN:
+    parallel.plan(*PLAN, zero)
+else:
+    muster.set_auto_parallel_context(zero=zero, **MODE)
 net = Net()
 for name, rank in PLACES.items():
     getattr(net, name).place("MS_WORKER", rank)
@@ -123,8 +127,31 @@ def layout_of(draw, mesh, rank, dims):
     return tuple(tuple(each) or None for each in cuts) if any(cuts) else None
 
 
+NOTHING = {"MESH": {}, "PLAN": (), "SAMPLES": None, "HIDDEN": None, "WEIGHTS": {}, "PLACES": {}}
+
+
+def drawn_plan(draw):
+    """parallel.plan() instead of layouts."""
+    plan = draw.choice(((2, 1), (1, 2), (2, 2), (4, 1)))
+    return {
+        **NOTHING,
+        "net": draw.choice(list(NETS)),
+        "OPTIMIZER": draw.choice(OPTIMIZERS),
+        "LEVEL": draw.choice((0, 1, 3, 3)),
+        "DROPS": draw.choice((0.0, 0.3)),
+        "PLAN": plan,
+        "MODE": {},
+        "OWN": False,
+        "PARTS": 1,
+        "workers": math.prod(plan),
+    }
+
+
 def drawn(seed):
     """What to train and how: names and values for the templates."""
+    draw = random.Random(f"plan {seed}")
+    if draw.random() < 0.2:
+        return drawn_plan(draw)
     draw = random.Random(seed)
     net = draw.choice(list(NETS))
     chosen = {"net": net, "OPTIMIZER": draw.choice(OPTIMIZERS), "LEVEL": draw.randrange(4)}
@@ -133,11 +160,10 @@ def drawn(seed):
         workers = draw.choice((2, 4))
         mode = {"parallel_mode": "data_parallel", "gradients_mean": True}
         parts = draw.choice((1, 1, 2)) if chosen["DROPS"] == 0 and net == "mlp" else 1
-        nothing = {"MESH": {}, "SAMPLES": None, "HIDDEN": None, "WEIGHTS": {}, "PLACES": {}}
         net_of_rows = {"attention": "mlp", "images": "mlp"}.get(net, net)  # whose numbers need no whole batch
         return {
             **chosen,
-            **nothing,
+            **NOTHING,
             "net": net_of_rows,
             "MODE": mode,
             "OWN": True,
@@ -159,6 +185,7 @@ def drawn(seed):
         places = {placed[0]: 0, placed[1]: 1, placed[2]: draw.randrange(2)}
     parts = draw.choice((1, 2)) if chosen["DROPS"] == 0 and net == "mlp" else 1
     return {
+        **NOTHING,
         **chosen,
         "MESH": mesh,
         "PLACES": places,
@@ -187,17 +214,7 @@ def script(choice):
 
 def alone(choice):
     """The same in one process."""
-    return {
-        **choice,
-        "MESH": {},
-        "SAMPLES": None,
-        "HIDDEN": None,
-        "WEIGHTS": {},
-        "PLACES": {},
-        "LEVEL": 0,
-        "MODE": {},
-        "PARTS": 1,
-    }
+    return {**choice, **NOTHING, "LEVEL": 0, "MODE": {}, "PARTS": 1}
 
 
 def numbers(text):

@@ -72,14 +72,26 @@ def held(text):
     return tuple(map(int, re.search(r"held (\d+) (\d+)", text).groups()))
 
 
+# DIES: None, a rank, or "scheduler".
 KILLED = """
 import os, pathlib, signal
+
+def scheduler():
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getppid() and b"MS_ROLE=MS_SCHED" in (folder / "environ").read_bytes():
+                return int(folder.name)
+        except OSError:  # it has ended, or is another user's
+            pass
+
 class Dies(train.Callback):
     def on_train_step_end(self, run):
         flag = pathlib.Path("died")
-        if rank == DIES and run.cur_step_num == 5 and not flag.exists():
+        victim = 0 if DIES == "scheduler" else DIES
+        if rank == victim and run.cur_step_num == 5 and not flag.exists():
             flag.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(scheduler() if DIES == "scheduler" else os.getpid(), signal.SIGKILL)
     def state_dict(self):
         return {}
     def load_state_dict(self, state):
@@ -99,6 +111,7 @@ def ends_of_a_script(folder, script, workers, dies):
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (folder / "died").exists() == (dies is not None)
+    assert ("starting it again" in done.stderr) == (dies is not None), done.stderr
     return sorted(re.findall(r"(value .*)", done.stdout))
 
 

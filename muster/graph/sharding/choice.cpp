@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/graph/sharding/dimensions.h"
+#include "muster/graph/sharding/mesh.h"
 
 namespace muster::graph {
 namespace {
@@ -132,7 +133,7 @@ class WeightCutter {
 
 }  // namespace
 
-std::string StepLayout::mesh_text() const { return fmt::format("data={},model={}", data, model); }
+std::string StepLayout::mesh_text() const { return graph::mesh_text(*mesh_of(*this)); }
 
 std::optional<std::int64_t> samples_of(const Graph& graph) {
   for (const ValueId id : graph.inputs)
@@ -220,21 +221,6 @@ std::map<const Parameter*, TensorLayout> layouts_of_parameters(const Graph& grap
   }
   return made;
 }
-
-namespace {
-
-// As the op `shard` has it.
-std::string layout_text(const TensorLayout& layout) {
-  std::string text;
-  for (std::size_t dim = 0; dim < layout.dims.size(); ++dim) {
-    if (dim > 0) text += ';';
-    for (std::size_t i = 0; i < layout.dims[dim].size(); ++i)
-      text += (i > 0 ? "+" : "") + layout.mesh->axes()[layout.dims[dim][i]].name;
-  }
-  return text;
-}
-
-}  // namespace
 
 void gather_for_use(Graph& graph, const StepLayout& layout, std::uint32_t rank) {
   if (layout.zero_level < 3) return;

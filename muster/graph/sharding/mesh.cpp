@@ -89,7 +89,7 @@ Result<TensorLayout> layout_in(const Attributes& attributes, const Shape& shape)
         return fail(Code::invalid_argument,
                     fmt::format("shard: axis '{}' cuts two dimensions of {}, or one twice", name,
                                 muster::to_string(shape)));
-      if (!layout.dims[dim].empty() && layout.dims[dim].back() > axis)
+      if (!layout.dims[dim].empty() && layout.dims[dim].back() > axis && !attributes.get("any_order", false))
         return fail(Code::invalid_argument,
                     fmt::format("shard: axes that cut one dimension come in the order of the mesh, {}",
                                 names_of(*layout.mesh)));
@@ -104,6 +104,23 @@ Result<TensorLayout> layout_in(const Attributes& attributes, const Shape& shape)
               muster::to_string(shape), layout.parts(dim), to_string(layout), divisors_text(shape[dim])));
   }
   return layout;
+}
+
+std::string mesh_text(const Mesh& mesh) {
+  std::string text;
+  for (const MeshAxis& axis : mesh.axes())
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
+  return text;
+}
+
+std::string layout_text(const TensorLayout& layout) {
+  std::string text;
+  for (std::size_t dim = 0; dim < layout.dims.size(); ++dim) {
+    if (dim > 0) text += ';';
+    for (std::size_t i = 0; i < layout.dims[dim].size(); ++i)
+      text += (i > 0 ? "+" : "") + layout.mesh->axes()[layout.dims[dim][i]].name;
+  }
+  return text;
 }
 
 namespace {

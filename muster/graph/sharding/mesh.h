@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 
 #include "muster/graph/layout.h"
 #include "muster/graph/nodes.h"
@@ -15,8 +16,12 @@ inline constexpr const char* zero_axis = "zero";
 bool is_over_mesh(const TensorLayout& layout);
 
 // The layout that the attributes of a `shard` say, of a tensor of this shape. An error names what does not
-// fit, and what would.
+// fit, and what would. Axes that cut one dimension come in the order of the mesh, but with `any_order`.
 Result<TensorLayout> layout_in(const Attributes& attributes, const Shape& shape);
+
+// The same the other way: the attributes "mesh" and "layout".
+std::string mesh_text(const Mesh& mesh);
+std::string layout_text(const TensorLayout& layout);
 
 // A mesh, and which of its ranks this process is.
 struct MeshPlace {
