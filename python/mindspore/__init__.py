@@ -282,6 +282,7 @@ _HOLDERS = {
             "load_distributed_checkpoint",
             "load_segmented_checkpoints",
             "merge_pipeline_strategys",
+            "merge_sliced_parameter",
             "rank_list_for_transform",
             "sync_pipeline_shared_parameters",
             "transform_checkpoint_by_rank",

@@ -206,13 +206,11 @@ _TABLE = (
         _STRATEGY,
         dict.fromkeys(
             ("mindspore", "mindspore.train", "mindspore.parallel"),
-            "build_searched_strategy get_ckpt_path_with_strategy merge_sliced_parameter"
-            " restore_group_info_list set_op_strategy_config",
+            "build_searched_strategy get_ckpt_path_with_strategy restore_group_info_list set_op_strategy_config",
         )
         | {
             "mindspore.parallel": """
-            build_searched_strategy convert_checkpoint_by_rank convert_checkpoints merge_sliced_parameter
-            parameter_broadcast rank_list_for_convert restore_group_info_list set_op_strategy_config
+            build_searched_strategy parameter_broadcast restore_group_info_list set_op_strategy_config
         """
         },
     ),

@@ -96,3 +96,55 @@ def test_checkpoints_are_joined_and_copied_for_another_layout(tmp_path):
     assert re.search(r"folder: NotADirectoryError", text)
     assert re.search(r"none: ValueError .*no folders rank_0", text)
     assert re.search(r"no file: ValueError", text)
+
+
+MERGED = """
+from mindspore.parallel import (
+    convert_checkpoint_by_rank, convert_checkpoints, merge_sliced_parameter, rank_list_for_convert,
+)
+
+def told(what, call):
+    try:
+        call()
+    except (KeyError, NotImplementedError, TypeError, ValueError) as error:
+        print(what, type(error).__name__, error)
+
+def piece(values, name="table"):
+    return ms.Parameter(ms.Tensor(np.array(values, np.float32)), name=name)
+
+whole = merge_sliced_parameter([piece([[1, 2]]), piece([[3, 4]]), piece([[5, 6]])])
+print("merged", whole.name, whole.asnumpy().tolist(), ms.merge_sliced_parameter is merge_sliced_parameter)
+told("none:", lambda: merge_sliced_parameter([]))
+told("kind:", lambda: merge_sliced_parameter((piece([1]),)))
+told("unlike:", lambda: merge_sliced_parameter([piece([1]), piece([1, 2])]))
+told("names:", lambda: merge_sliced_parameter([piece([1]), piece([1], "other")]))
+told("lacks:", lambda: merge_sliced_parameter([piece([1])], {}))
+told("strategy:", lambda: merge_sliced_parameter([piece([1])], {"table": object()}))
+
+net = Net()
+pathlib.Path(f"{FOLDER}/rank_0").mkdir()
+ms.save_checkpoint(net, f"{FOLDER}/rank_0/net.ckpt")
+ranks = rank_list_for_convert(0)
+convert_checkpoint_by_rank(0, {rank: f"{FOLDER}/rank_{rank}/net.ckpt" for rank in ranks}, f"{FOLDER}/one.ckpt")
+convert_checkpoints(FOLDER, f"{FOLDER}/to", "to_", output_format="safetensors")
+for path in (f"{FOLDER}/one.ckpt", f"{FOLDER}/to/rank_0/to_0.safetensors"):
+    read = ms.load_checkpoint(path, format=path.rpartition(".")[2])
+    same = all((read[name].asnumpy() == value.asnumpy()).all() for name, value in net.parameters_dict().items())
+    print("converted", len(read), same)
+"""
+
+
+def test_pieces_are_merged_and_checkpoints_converted_by_the_names_beside_auto_parallel(tmp_path):
+    status, text, _ = run_alone(f"FOLDER = {str(tmp_path)!r}\n" + SETUP + "import pathlib\n" + MERGED)
+    assert status == 0, text
+    assert "merged table [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]] True" in text
+    assert re.findall(r"converted \d+ \w+", text) == ["converted 4 True"] * 2
+    for reason in (
+        "none: ValueError .*no piece",
+        "kind: TypeError .*list of Parameters",
+        "unlike: ValueError .*piece 1 is 'table' Float32 \\(2,\\)",
+        "names: ValueError .*piece 1 is 'other'",
+        "lacks: KeyError .*lacks 'table'",
+        "strategy: NotImplementedError .*merge_sliced_parameter\\(strategy=",
+    ):
+        assert re.search(reason, text), (reason, text)

@@ -19,9 +19,13 @@ def reset_algo_parameters() -> None:
 
 
 _CHECKPOINTS = (
+    "convert_checkpoint_by_rank",
+    "convert_checkpoints",
     "load_distributed_checkpoint",
     "load_segmented_checkpoints",
     "merge_pipeline_strategys",
+    "merge_sliced_parameter",
+    "rank_list_for_convert",
     "rank_list_for_transform",
     "sync_pipeline_shared_parameters",
     "transform_checkpoint_by_rank",

@@ -305,6 +305,82 @@ def merge_pipeline_strategys(src_strategy_dirs, dst_strategy_file) -> None:
     pathlib.Path(dst_strategy_file).write_text(json.dumps({"workers": workers, "mesh": {}}) + "\n")
 
 
+def convert_checkpoints(
+    src_checkpoints_dir,
+    dst_checkpoints_dir,
+    ckpt_prefix,
+    src_strategy_file=None,
+    dst_strategy_file=None,
+    process_num=1,
+    output_format="ckpt",
+) -> None:
+    """transform_checkpoints by the name that it has beside AutoParallel."""
+    transform_checkpoints(
+        src_checkpoints_dir,
+        dst_checkpoints_dir,
+        ckpt_prefix,
+        src_strategy_file,
+        dst_strategy_file,
+        process_num,
+        output_format,
+    )
+
+
+def convert_checkpoint_by_rank(
+    rank_id, checkpoint_files_map, save_checkpoint_file_name, src_strategy_file=None, dst_strategy_file=None
+) -> None:
+    """transform_checkpoint_by_rank by the name that it has beside AutoParallel."""
+    transform_checkpoint_by_rank(
+        rank_id, checkpoint_files_map, save_checkpoint_file_name, src_strategy_file, dst_strategy_file
+    )
+
+
+def rank_list_for_convert(rank_id, src_strategy_file=None, dst_strategy_file=None):
+    """rank_list_for_transform by the name that it has beside AutoParallel."""
+    return rank_list_for_transform(rank_id, src_strategy_file, dst_strategy_file)
+
+
+def merge_sliced_parameter(sliced_parameters, strategy=None) -> muster.Parameter:
+    """One parameter of pieces that lie along the first axis, in the order of the ranks.
+
+    Args:
+        sliced_parameters: Parameters of one name, dtype and shape.
+        strategy: None. Those of MindSpore come from its strategy files, which Muster does not read.
+
+    Returns:
+        A new parameter with the first one's name, and whether it is trained.
+
+    Raises:
+        TypeError: `sliced_parameters` is no list of parameters, or `strategy` no dict.
+        KeyError: `strategy` lacks the name of the parameter.
+        ValueError: There is none, or they are not alike.
+        NotImplementedError: `strategy` has the name.
+    """
+    call = "merge_sliced_parameter"
+    if not isinstance(sliced_parameters, list) or not all(
+        isinstance(each, muster.Parameter) for each in sliced_parameters
+    ):
+        raise TypeError(f"{call}: sliced_parameters is a list of Parameters")
+    if not sliced_parameters:
+        raise ValueError(f"{call}: there is no piece: give one Parameter of each rank")
+    first = sliced_parameters[0]
+    if strategy is not None and not isinstance(strategy, dict):
+        raise TypeError(f"{call}: strategy is a dict or None, not {type(strategy).__name__}")
+    if strategy is not None and first.name not in strategy:
+        raise KeyError(f"{call}: strategy lacks '{first.name}'")
+    _names.refuse(f"mindspore.{call}", strategy=(strategy, None))
+    for rank, each in enumerate(sliced_parameters):
+        if (each.name, each.dtype, each.shape) != (first.name, first.dtype, first.shape):
+            raise ValueError(
+                f"{call}: piece {rank} is '{each.name}' {each.dtype} {each.shape}, and piece 0 "
+                f"'{first.name}' {first.dtype} {first.shape}: pieces of one parameter are alike"
+            )
+    import numpy
+
+    whole = numpy.concatenate([each.asnumpy() for each in sliced_parameters])
+    return muster.Parameter(muster.Tensor(whole), name=first.name, requires_grad=first.requires_grad)
+
+
 def sync_pipeline_shared_parameters(net) -> None:
     """Nothing is to be done: a parameter that several stages use is one.
 
@@ -316,9 +392,13 @@ def sync_pipeline_shared_parameters(net) -> None:
 
 
 __all__ = [
+    "convert_checkpoint_by_rank",
+    "convert_checkpoints",
     "load_distributed_checkpoint",
     "load_segmented_checkpoints",
     "merge_pipeline_strategys",
+    "merge_sliced_parameter",
+    "rank_list_for_convert",
     "rank_list_for_transform",
     "sync_pipeline_shared_parameters",
     "transform_checkpoint_by_rank",
