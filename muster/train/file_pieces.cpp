@@ -33,7 +33,7 @@ LayoutManifest manifest_of(const Parameter::Share& share) {
   return made;
 }
 
-// The job: whoever starts it again to go on from its points is the same.
+// The job, which stays the same where its processes are started again.
 std::string training_of_process() {
   Session* const session = Session::current();
   return session == nullptr ? std::string() : fmt::format("{:016x}", session->membership().roster().job_id);

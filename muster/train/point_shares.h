@@ -1,5 +1,5 @@
-// Private to train: how a worker's parameters are divided, in its recovery points. A process that comes back
-// has not traced its first step, by which a plan divides them (step_planner.h), or is behind the training.
+// Private to train: divisions of a worker's parameters in its recovery points. A process that comes back has
+// not traced its first step, by which a plan divides them (step_planner.h), or is behind the training.
 #pragma once
 
 #include <span>

@@ -206,7 +206,8 @@ _TABLE = (
         _STRATEGY,
         dict.fromkeys(
             ("mindspore", "mindspore.train", "mindspore.parallel"),
-            "build_searched_strategy get_ckpt_path_with_strategy restore_group_info_list set_op_strategy_config",
+            "build_searched_strategy get_ckpt_path_with_strategy restore_group_info_list"
+            " set_op_strategy_config",
         )
         | {
             "mindspore.parallel": """
