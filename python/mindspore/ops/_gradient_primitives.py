@@ -486,4 +486,10 @@ _plain("CholeskyGrad", _cholesky_grad)
 
 globals().update(_made)
 __all__ = sorted(_made)
-__getattr__ = _names.missing("mindspore.ops.operations._grad_ops")
+_missing = _names.missing("mindspore.ops.operations._grad_ops")
+
+
+def __getattr__(name):
+    from mindspore.ops import _further_gradients  # it takes functions of this module
+
+    return getattr(_further_gradients, name) if name in _further_gradients.__all__ else _missing(name)

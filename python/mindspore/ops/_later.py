@@ -27,6 +27,7 @@ _MODULES = (
     "_later_layers",
     "_further_primitives",
     "_samplings",
+    "_sets",
     "_seldom_primitives",
     "_embedding_caches",
     "_sparse_primitives",

@@ -121,7 +121,7 @@ def _ends(size, count, pseudo_random, numbers):
     return found
 
 
-def _window_places(ends, overlapping):
+def window_places(ends, overlapping):
     """For each window the places of its elements; short ones repeat their last."""
     last = ends[-1] - 1
     firsts = ends[:-1]
@@ -189,31 +189,41 @@ _POOL = {
 }
 
 
+def greatest(x, rows, columns):
+    """The greatest elements of the windows."""
+    return _greatest(_greatest(x, rows, 1), columns, 2)
+
+
+def mean(x, rows, columns):
+    """The means of the windows, those of whole numbers rounded towards 0."""
+    wide = x if _is_floating(x) else ops.cast(x, muster.float64)
+    sums = _sums(_sums(wide, rows, 1), columns, 2)
+    counts = [[[len(set(row)) * len(set(column))] for column in columns] for row in rows]
+    means = ops.div(sums, muster.Tensor(counts, muster.float64).astype(wide.dtype))
+    return ops.cast(means, x.dtype)
+
+
 def _windows(name, x, settings):
     """Where windows of the rows and of the columns begin, and the places of the elements of each."""
     seed = (settings["seed"], settings["seed2"])
     kept = settings["pooling_ratio"], settings["pseudo_random"], settings["deterministic"], seed
     both = _sequences(name, x, *kept)
     starts = [muster.Tensor(ends, muster.int64) for ends in both]
-    return starts, [_window_places(ends, settings["overlapping"]) for ends in both]
+    return starts, [window_places(ends, settings["overlapping"]) for ends in both]
 
 
 @_class("FractionalMaxPool", **_POOL)
 def _max_pool(x, **settings):
     """The greatest elements of windows, and where those of rows and of columns begin."""
     starts, (rows, columns) = _windows("FractionalMaxPool", x, settings)
-    return (_greatest(_greatest(x, rows, 1), columns, 2), *starts)
+    return (greatest(x, rows, columns), *starts)
 
 
 @_class("FractionalAvgPool", **_POOL)
 def _mean_pool(x, **settings):
     """The means of windows, those of whole numbers rounded towards 0, and where rows and columns begin."""
     starts, (rows, columns) = _windows("FractionalAvgPool", x, settings)
-    wide = x if _is_floating(x) else ops.cast(x, muster.float64)
-    sums = _sums(_sums(wide, rows, 1), columns, 2)
-    counts = [[[len(set(row)) * len(set(column))] for column in columns] for row in rows]
-    means = ops.div(sums, muster.Tensor(counts, muster.float64).astype(wide.dtype))
-    return (ops.cast(means, x.dtype), *starts)
+    return (mean(x, rows, columns), *starts)
 
 
 # ---- Images at other places --------------------------------------------------------------------------------
@@ -356,6 +366,17 @@ def _copy_inside(image, starts, window):
     part = image[top:bottom, left:right]
     if part.size:
         window[top - starts[0] : bottom - starts[0], left - starts[1] : right - starts[1]] = part
+
+
+@_class("CropAndResizeGradImage", T=..., method="bilinear")
+def _cropped_images(grads, boxes, box_index, image_size, T, method):  # noqa: N803 - MindSpore's name
+    """The gradient of CropAndResize by its images."""
+    from mindspore.ops import _gradient_primitives, operations  # they ask for names of mindspore.ops
+
+    op, size = operations.CropAndResize(method), tuple(grads.shape[1:3])
+    images = ops.zeros(sizes_of(image_size), muster.float32)
+    made = _gradient_primitives._pulled(lambda x: op(x, boxes, box_index, size), (images,), grads)
+    return ops.cast(made, T)
 
 
 @_class("NonDeterministicInts", dtype=muster.int64)

@@ -1,5 +1,6 @@
 """mindspore.ops: the steps of optimizers for some rows of their parameters, as classes."""
 
+import muster
 from mindspore.ops._primitive import of_row
 from muster import ops
 
@@ -168,14 +169,59 @@ _class("FusedSparseAdam", _sparse_adam(False), use_locking=False, use_nesterov=F
 _class("FusedSparseLazyAdam", _sparse_adam(True), use_locking=False, use_nesterov=False)
 
 
-def _adagrad_da(var, accum, squares, grad, lr, l1, l2, global_step, use_locking):
-    """Dual averaging: the sum of all gradients takes the place of the last one."""
+def _dual_averages(var, accum, squares, grad, lr, l1, l2, global_step):
+    """The sum of all gradients takes the place of the last one."""
     accum_now, squares_now = ops.add(accum, grad), ops.add(squares, ops.square(grad))
-    limit = ops.mul(l1, ops.cast(global_step, var.dtype))
-    left = ops.mul(ops.sign(accum_now), ops.maximum(ops.sub(ops.abs(accum_now), limit), 0.0))
-    size = ops.add(ops.mul(ops.mul(l2, ops.cast(global_step, var.dtype)), lr), ops.sqrt(squares_now))
-    value = ops.neg(ops.div(ops.mul(left, lr), size))
-    return _written((var, accum, squares), (value, accum_now, squares_now))[0]
+    step = ops.cast(global_step, var.dtype) if isinstance(global_step, muster.Tensor) else global_step
+    left = ops.sub(ops.abs(accum_now), ops.mul(l1, step))
+    left = ops.mul(ops.sign(accum_now), ops.maximum(left, 0.0))
+    size = ops.add(ops.mul(ops.mul(l2, step), lr), ops.sqrt(squares_now))
+    return ops.neg(ops.div(ops.mul(left, lr), size)), accum_now, squares_now
+
+
+def _adagrad_da(var, accum, squares, grad, lr, l1, l2, global_step, use_locking):
+    values = _dual_averages(var, accum, squares, grad, lr, l1, l2, global_step)
+    return _written((var, accum, squares), values)[0]
+
+
+def _sparse_adagrad_da(var, accum, squares, grad, indices, lr, l1, l2, global_step, use_locking):
+    grad, touched = _spread(var, grad, indices)
+    values = _dual_averages(var, accum, squares, grad, lr, l1, l2, global_step)
+    return _written((var, accum, squares), values, touched)[0]
+
+
+@_row_by_row
+def _momentum_rows(var, accum, lr, momentum, grad, indices):
+    grad, touched = _spread(var, grad, indices)
+    moved = ops.add(ops.mul(accum, momentum), grad)
+    return _written((var, accum), (ops.sub(var, ops.mul(moved, lr)), moved), touched)[0]
+
+
+def _sparse_momentum(var, accum, lr, grad, indices, momentum, use_locking, use_nesterov):
+    """With use_nesterov MindSpore's kernel makes the same step: gradient, and moment by momentum."""
+    return _momentum_rows(var, accum, lr, momentum, grad, indices)
+
+
+def _sparse_proximal(var, alpha, l1, l2, grad, indices, use_locking):
+    grad, touched = _spread(var, grad, indices)
+    near = ops.sub(var, ops.mul(grad, alpha))
+    left = ops.maximum(ops.sub(ops.abs(near), ops.mul(alpha, l1)), 0.0)
+    value = ops.div(ops.mul(ops.sign(near), left), ops.add(ops.mul(alpha, l2), 1.0))
+    return _written((var,), (value,), touched)[0]
+
+
+@_row_by_row
+def _sparse_centered_rms_prop(
+    var, mean, squares, moment, lr, rho, momentum, epsilon, grad, indices, use_locking
+):
+    grad, touched = _spread(var, grad, indices)
+    rest = ops.sub(1.0, rho)
+    squares_now = ops.add(ops.mul(squares, rho), ops.mul(ops.square(grad), rest))
+    mean_now = ops.add(ops.mul(mean, rho), ops.mul(grad, rest))
+    size = ops.sqrt(ops.add(ops.sub(squares_now, ops.square(mean_now)), epsilon))
+    moment_now = ops.add(ops.mul(moment, momentum), ops.div(ops.mul(grad, lr), size))
+    values = ops.sub(var, moment_now), mean_now, squares_now, moment_now
+    return _written((var, mean, squares, moment), values, touched)[0]
 
 
 def _amsgrad(var, m, v, vhat, power1, power2, lr, beta1, beta2, epsilon, grad, use_locking):
@@ -197,6 +243,10 @@ def _adam_step(m, v, power1, power2, lr, beta1, beta2, epsilon, gradient, use_lo
 
 
 _class("ApplyAdagradDA", _adagrad_da, use_locking=False)
+_class("SparseApplyAdagradDA", _sparse_adagrad_da, use_locking=False)
+_class("SparseApplyCenteredRMSProp", _sparse_centered_rms_prop, use_locking=False)
+_class("SparseApplyMomentum", _sparse_momentum, use_locking=False, use_nesterov=False)
+_class("SparseApplyProximalGradientDescent", _sparse_proximal, use_locking=False)
 _class("ApplyAdamWithAmsgradV2", _amsgrad, use_locking=False)
 _class("AdamNoUpdateParam", _adam_step, use_locking=False, use_nesterov=False)
 
