@@ -31,6 +31,7 @@ _MODULES = (
     "_seldom_primitives",
     "_embedding_caches",
     "_sparse_primitives",
+    "_sparse_rows",
     "_rest",
     "_updates",
     "_sparse_tensors",
