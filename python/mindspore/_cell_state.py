@@ -70,10 +70,15 @@ def _defines(cell, name) -> bool:
     return getattr(type(cell), name) is not getattr(muster.Cell, name)
 
 
+def buffer_names(cell) -> dict:
+    """The attributes that register_buffer() made, without those deleted since, and whether they are kept."""
+    return {name: kept for name, kept in cell.__dict__.get("_buffers", {}).items() if hasattr(cell, name)}
+
+
 def _own(cell) -> dict:
     """The parameters and the buffers that are kept, of this cell alone."""
     own = dict(cell.parameters_and_names(expand=False))
-    kept = [name for name, persistent in cell.__dict__.get("_buffers", {}).items() if persistent]
+    kept = [name for name, persistent in buffer_names(cell).items() if persistent]
     found = {name: getattr(cell, name) for name in kept}
     return own | {name: value for name, value in found.items() if value is not None}
 

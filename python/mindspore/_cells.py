@@ -228,17 +228,28 @@ def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
     """(name, tensor) of the same."""
     found = []
     for path, cell in self.cells_and_names(prefix) if recurse else [(prefix, self)]:
-        for name in cell.__dict__.get("_buffers", ()):
+        for name in _cell_state.buffer_names(cell):
             found.append((f"{path}.{name}" if path else name, getattr(cell, name)))
-    return iter(found)
+    return iter([(name, tensor) for name, tensor in found if tensor is not None])
 
 
 def register_buffer(self, name, tensor, persistent=True) -> None:
-    """A tensor that belongs to the cell and is not trained."""
+    """A tensor that belongs to the cell and is not trained.
+
+    Raises:
+        TypeError: `name` is no string, or `tensor` neither a Tensor nor None.
+        KeyError: `name` is empty or has a dot, or the cell has another attribute of this name.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"register_buffer(): a buffer name is a string, not {name!r}")
+    if not name or "." in name:
+        raise KeyError(f'register_buffer(): a name is not empty and may not contain ".", unlike {name!r}')
+    if name not in _cell_state.buffer_names(self) and hasattr(self, name):
+        raise KeyError(
+            f"register_buffer(): {type(self).__name__} has an attribute {name!r}: take another name"
+        )
     if tensor is not None and not isinstance(tensor, muster.Tensor):
         raise TypeError(f"register_buffer() takes a Tensor or None, not {type(tensor).__name__}")
-    if not name or "." in name:
-        raise KeyError(f"register_buffer(): {name!r} is no name of an attribute")
     self.__dict__.setdefault("_buffers", {})[name] = persistent
     setattr(self, name, tensor)
 
@@ -246,7 +257,10 @@ def register_buffer(self, name, tensor, persistent=True) -> None:
 def get_buffer(self, target):
     """The tensor of register_buffer() at a path."""
     path, _, name = target.rpartition(".")
-    return getattr(self.get_sub_cell(path), name)
+    cell = self.get_sub_cell(path)
+    if name not in _cell_state.buffer_names(cell):
+        raise AttributeError(f"'{type(cell).__name__}' has no attribute '{name}' that is a buffer")
+    return getattr(cell, name)
 
 
 class _OwnParameters(MutableMapping):
@@ -292,7 +306,7 @@ def get_sub_cell(self, target):
     for name in target.split(".") if target else ():
         children = cell.name_cells()
         if name not in children:
-            raise AttributeError(f"{type(cell).__name__} has no cell '{name}'")
+            raise AttributeError(f"{type(cell).__name__} has no attribute '{name}' that is a cell")
         cell = children[name]
     return cell
 
