@@ -7,7 +7,7 @@ and numbers, `-` is not checked. Lines that begin with spaces go on. Names with 
 
 import functools
 
-from muster import _signatures
+from muster import Tensor, _signatures
 
 _SEQUENCES = (list, tuple, str, dict, type(None))
 _REFUSED = {"t": (*_SEQUENCES, int, float), "n": _SEQUENCES, "-": ()}
@@ -93,8 +93,9 @@ def of(name: str) -> str:
 
 def check(name: str, kinds: str, inputs) -> None:
     """Raises TypeError for an input of a kind that the op does not take."""
-    for at, (kind, value) in enumerate(zip(kinds, inputs, strict=False)):
-        if isinstance(value, _REFUSED[kind]):
+    for kind, value in zip(kinds, inputs):  # noqa: B905 - `strict` costs as much as the rest
+        if type(value) is not Tensor and isinstance(value, _REFUSED[kind]):
+            at = next(at for at, each in enumerate(inputs) if each is value and kinds[at] == kind)
             raise TypeError(f"{name}: input {at} is {_WANTED[kind]}, not {value!r}")
 
 
@@ -104,12 +105,11 @@ def watch(module: str, name: str, function):
     kinds = of(short)
     if not kinds or isinstance(function, type):
         return function
-    if type(function).__name__ == "nb_func":
-        function = _signatures.python_function(function)
+    described = _signatures.python_function(function) if type(function).__name__ == "nb_func" else function
 
-    @functools.wraps(function)
+    @functools.wraps(described)
     def checked(*args, **kwargs):
-        check(name, kinds, _with_named(function, args, kwargs) if kwargs else args)
+        check(name, kinds, _with_named(described, args, kwargs) if kwargs else args)
         return function(*args, **kwargs)
 
     checked.__module__ = module
