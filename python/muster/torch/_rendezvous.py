@@ -4,7 +4,10 @@ import json
 import os
 import secrets
 import socket
+import time
 from datetime import timedelta
+
+from torch.distributed import PrefixStore
 
 from muster import _collective
 from muster._version import __version__
@@ -12,6 +15,7 @@ from muster.torch._liveness import Liveness, identity
 
 _LOOPBACK = "127.0.0.1"
 _FIRST_EPOCH = 1
+_PAUSE_SECONDS = 0.1
 
 
 def _under_prefixes(store):
@@ -52,31 +56,80 @@ def _is_loopback(address: str) -> bool:
 
 
 class _Desk:
-    """What each rank says through the store, under its rank; and what all have said."""
+    """What each rank says through the store, and what all have said.
+
+    A store may be older than the ranks: torchrun keeps one for all restarts, with what dead ranks have said in
+    it. So rank 0 draws a word, under which all is said, and the others take the newest until its list of ranks
+    has them.
+    """
 
     def __init__(self, store, rank: int, size: int, timeout: timedelta) -> None:
-        self._store, self._rank, self._size, self._timeout = store, rank, size, timeout
+        self._all_words, self._rank, self._size, self._timeout = store, rank, size, timeout
+        self.store = store  # under the word, once they have met
 
-    def _get(self, key: str, who: str):
-        try:
-            self._store.wait([key], self._timeout)
-        except RuntimeError as error:
-            raise RuntimeError(
-                f"muster: {who} did not come to the rendezvous of {self._size} ranks within "
-                f"{self._timeout.total_seconds():g} s (this is rank {self._rank}): is it started, and does "
-                f"it create the same groups in the same order? {error}"
-            ) from error
-        return json.loads(self._store.get(key))
+    def meet(self, said: dict) -> list[dict]:
+        """What all ranks say; the first thing that is said."""
+        if self._rank > 0:
+            return self._follow({**said, "drawn": secrets.token_hex(8)})
+        word = secrets.token_hex(8)
+        self._take(word)
+        self._all_words.set("muster/word", word)
+        met = self.exchange("rank", said)
+        self.store.set("all", json.dumps(met))
+        return met
+
+    def _follow(self, said: dict) -> list[dict]:
+        until = time.monotonic() + self._timeout.total_seconds()
+        self._wait(self._all_words, "muster/word", "rank 0", self._timeout.total_seconds())
+        while time.monotonic() < until:
+            self._take(self._all_words.get("muster/word").decode())
+            self._say("rank", said)
+            if self._comes(self.store, "all", _PAUSE_SECONDS):
+                met = json.loads(self.store.get("all"))
+                if met[self._rank] == said:
+                    return met
+                time.sleep(_PAUSE_SECONDS)  # of ranks that are gone: rank 0 has not come yet
+        missing = [rank for rank in range(self._size) if not self.store.check([f"rank/{rank}"])]
+        raise self._late(f"rank {missing[0]}" if missing else "rank 0")
+
+    def _take(self, word: str) -> None:
+        self.store = PrefixStore(f"muster/{word}", self._all_words)
 
     def exchange(self, topic: str, said):
-        self._store.set(f"muster/{topic}/{self._rank}", json.dumps(said))
-        return [self._get(f"muster/{topic}/{rank}", f"rank {rank}") for rank in range(self._size)]
+        self._say(topic, said)
+        return [self._get(f"{topic}/{rank}", f"rank {rank}") for rank in range(self._size)]
 
     def job_id(self) -> int:
         """A number that rank 0 draws: two jobs that reach each other's ports tell each other apart."""
         if self._rank == 0:
-            self._store.set("muster/job", json.dumps(secrets.randbits(62) + 1))
-        return self._get("muster/job", "rank 0")
+            self.store.set("job", json.dumps(secrets.randbits(62) + 1))
+        return self._get("job", "rank 0")
+
+    def _say(self, topic: str, said) -> None:
+        self.store.set(f"{topic}/{self._rank}", json.dumps(said))
+
+    def _get(self, key: str, who: str):
+        self._wait(self.store, key, who, self._timeout.total_seconds())
+        return json.loads(self.store.get(key))
+
+    def _wait(self, store, key: str, who: str, seconds: float) -> None:
+        if not self._comes(store, key, seconds):
+            raise self._late(who)
+
+    @staticmethod
+    def _comes(store, key: str, seconds: float) -> bool:
+        try:
+            store.wait([key], timedelta(seconds=seconds))
+        except RuntimeError:
+            return bool(store.check([key]))
+        return True
+
+    def _late(self, who: str) -> RuntimeError:
+        return RuntimeError(
+            f"muster: {who} did not come to the rendezvous of {self._size} ranks within "
+            f"{self._timeout.total_seconds():g} s (this is rank {self._rank}): is it started, and does "
+            "it create the same groups in the same order?"
+        )
 
 
 def _check_versions(versions: list[str], rank: int) -> None:
@@ -99,15 +152,13 @@ def _check_reachable(addresses: list[str], rank: int) -> None:
 
 
 def connect(store, rank: int, size: int, timeout: timedelta):
-    """The group of ranks that share `store`, and what watches over its processes.
+    """The group of ranks that share `store`, what watches over its processes, and its own part of the store.
 
     Raises RuntimeError naming the rank that did not come within `timeout`, that has another version of
     Muster, or that others cannot reach.
     """
     desk = _Desk(store.clone() if hasattr(store, "clone") else store, rank, size, timeout)
-    met = desk.exchange(
-        "rank", {"version": __version__, "host": _collective.host_key(), "process": identity()}
-    )
+    met = desk.meet({"version": __version__, "host": _collective.host_key(), "process": identity()})
     _check_versions([other["version"] for other in met], rank)
     one_host = len({other["host"] for other in met}) == 1
     listener = _collective.Listener(_LOOPBACK if one_host else _routed_address(store))
@@ -127,4 +178,4 @@ def connect(store, rank: int, size: int, timeout: timedelta):
     )
     own_host = met[rank]["host"]
     processes = [other["process"] if other["host"] == own_host else ["", 0] for other in met]
-    return native, Liveness(native, processes)
+    return native, Liveness(native, processes), desk.store
