@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include "muster/base/state_clock.h"
+
 namespace muster::train {
 namespace {
 
@@ -133,6 +135,7 @@ collective::Options WorkerGroups::options_of_connections(const net::StopSignal& 
 }
 
 Result<WorkerGroups::CommunicatorPtr> WorkerGroups::connect() {
+  const WaitingScope waiting;
   MUSTER_TRY_VOID(check_all_are_here(*roster_));
   MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
   std::optional<collective::Listener> listener;
@@ -207,6 +210,7 @@ Result<collective::AsyncGroup*> WorkerGroups::some_workers(const collective::Mem
 
 Result<WorkerGroups::CommunicatorPtr> WorkerGroups::connect_some(collective::AsyncGroup& all,
                                                                  const collective::Members& members) {
+  const WaitingScope waiting;
   MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
   MUSTER_TRY(auto listener, collective::Listener::open(options_.address));
   {
@@ -254,6 +258,7 @@ void WorkerGroups::leave(const Error& reason) {
 // ---- The next epoch ---------------------------------------------------------------------------------------
 
 std::optional<Error> WorkerGroups::wait_until_over(Duration limit) {
+  const WaitingScope waiting;
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, limit, [&] { return ended_ || over_; });
   return ended_ ? ended_ : over_;
@@ -273,6 +278,7 @@ Result<> WorkerGroups::next(const std::function<Result<>()>& interruption) {
     calls.swap(calls_);
   };
   drop_old();
+  const WaitingScope waiting;
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, wait_slice, [&] { return ended_ || next_; })) {
     lock.unlock();

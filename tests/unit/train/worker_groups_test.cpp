@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "muster/base/state_clock.h"
 #include "tests/unit/base/mentions.h"
 #include "tests/unit/collective/ranks.h"
 
@@ -138,6 +139,25 @@ TEST(TheNextEpoch, MayBeLostBeforeAnybodyUsesIt) {
     EXPECT_EQ(groups.roster().epoch, 4u);
     expect_barrier(groups);
   });
+}
+
+TEST(TheNextEpoch, IsWaitedForByAClockThatSaysSo) {
+  static StateClock main_clock;
+  Cluster cluster;
+  cluster.lose_epoch();
+  std::thread([&] {
+    set_thread_clock(main_clock);
+    main_clock.enter(1, real_clock().now());
+    const auto moved = cluster.worker(0).next([&]() -> Result<> {  // asked in the middle of the wait
+      EXPECT_GT(main_clock.spent(real_clock().now()).at(StateClock::waiting), 0s);
+      cluster.form_next();
+      return {};
+    });
+    EXPECT_TRUE(moved);
+    const auto waited = main_clock.spent(real_clock().now()).at(StateClock::waiting);
+    cluster.worker(0).wait_until_over(1ms);
+    EXPECT_GE(main_clock.spent(real_clock().now()).at(StateClock::waiting), waited + 1ms);
+  }).join();
 }
 
 TEST(TheNextEpoch, IsNotWaitedForOnceTheJobHasFailed) {
