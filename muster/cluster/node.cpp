@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace muster::cluster {
 namespace {
 
@@ -13,6 +15,7 @@ constexpr milliseconds retry_max = seconds(1);
 constexpr milliseconds attempt_time = seconds(3);
 constexpr milliseconds leave_time = seconds(2);
 constexpr milliseconds answer_time = seconds(5);  // of a scheduler that may be a stopped one
+constexpr int beats_of_slower_steps = 10;         // for one of usual steps
 
 std::string_view advice(Code code) {
   switch (code) {
@@ -50,6 +53,7 @@ NodeMachine::NodeMachine(NodeConfig config, TimePoint now)
       start_(now),
       phase_deadline_(now),
       next_beat_(now),
+      last_beat_(now),
       announcements_(now),
       next_progress_(now),
       heard_(now) {}
@@ -69,6 +73,7 @@ NodeActions NodeMachine::step(const NodeEvent& event, const NodeReport& report, 
       report.progress.kept_calls > report_.progress.kept_calls)
     next_beat_ = now_;
   report_ = report;
+  if (report.is_slower) next_beat_ = std::min(next_beat_, std::max(now_, last_beat_ + beat_interval()));
   std::visit(
       Overloaded{[&](const node_event::Connected& e) { connected(e); },
                  [&](const node_event::Disconnected& e) { disconnected(e); },
@@ -381,7 +386,7 @@ void NodeMachine::check() {
     log(log::Level::warning, "this process leaves now: it has waited for MS_NODE_TIMEOUT");
     say_goodbye(node_event::Leave(*leave_));
   } else if (now_ >= next_beat_) {
-    next_beat_ = now_ + beat_interval_;
+    next_beat_ = now_ + beat_interval();
     if (leaves_at_) {
       next_beat_ = now_ + pause_of_asking_;
       pause_of_asking_ = std::min<Duration>(2 * pause_of_asking_, beat_interval_);
@@ -390,17 +395,29 @@ void NodeMachine::check() {
   }
 }
 
+Duration NodeMachine::beat_interval() const {
+  return report_.is_slower ? beat_interval_ / beats_of_slower_steps : beat_interval_;
+}
+
 message::Beat NodeMachine::beat() {
   if (!beat_sent_) beat_sent_ = now_;
+  last_beat_ = now_;
   message::Beat beat{.step = report_.step,
                      .progress = report_.progress,
                      .activity = report_.activity,
                      .leaves = leaves_at_.has_value(),
                      .stats = report_.stats};
-  if (beat.stats)
-    beat.stats->round_trip_us = static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::microseconds>(round_trip_).count());
+  if (!beat.stats) return beat;
+  beat.stats->round_trip_us =
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(round_trip_).count());
+  leave_out_told(beat.stats->marks);
   return beat;
+}
+
+void NodeMachine::leave_out_told(std::vector<StepMark>& marks) {
+  const auto told = std::ranges::find(marks, step_told_, &StepMark::step);
+  if (told != marks.end()) marks.erase(marks.begin(), told + 1);
+  if (!marks.empty()) step_told_ = marks.back().step;
 }
 
 void NodeMachine::answered(const message::Beat& answer, std::uint64_t epoch) {

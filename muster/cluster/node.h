@@ -144,6 +144,7 @@ struct NodeReport {
   Progress progress = {};
   Activity activity = {};
   std::optional<ProcessStats> stats = {};
+  bool is_slower = false;  // its steps take longer than they did: who is it that holds them up?
 };
 
 class NodeMachine {
@@ -189,7 +190,9 @@ class NodeMachine {
   void may_not_leave(std::uint32_t rank);
 
   void connect();
+  Duration beat_interval() const;
   message::Beat beat();
+  void leave_out_told(std::vector<StepMark>& marks);
   message::Register registration(const std::vector<FoundJob>& found) const;
   bool is_member() const { return config_.recovers && roster_ != nullptr; }
   void say_goodbye(const node_event::Leave& event);
@@ -236,6 +239,8 @@ class NodeMachine {
   TimePoint start_;
   TimePoint phase_deadline_;  // next try, answer due, roster due, leave given up
   TimePoint next_beat_;
+  TimePoint last_beat_;
+  std::uint64_t step_told_ = 0;              // the last step mark that was
   std::optional<TimePoint> beat_sent_ = {};  // that is not answered
   Duration round_trip_ = {};
   Announcements announcements_;                            // before it is registered

@@ -164,6 +164,10 @@ class Node::Implementation {
   std::uint32_t rank() const { return rank_; }
   Role role() const { return role_; }
   void report_step(std::uint64_t step) { last_step_.store(step, std::memory_order_relaxed); }
+  void report_slower(bool is_slower) {
+    if (is_slower_.exchange(is_slower, std::memory_order_relaxed) != is_slower)
+      loop_.post([this] { step(node_event::Tick{}); });
+  }
   void report_progress(Progress progress) {
     calls_.store(progress.calls, std::memory_order_relaxed);
     collectives_.store(progress.collectives, std::memory_order_relaxed);
@@ -241,7 +245,8 @@ class Node::Implementation {
         {calls_.load(std::memory_order_relaxed), collectives_.load(std::memory_order_relaxed),
          has_point_.load(std::memory_order_relaxed), kept_calls_.load(std::memory_order_relaxed)},
         activity_ ? activity_() : Activity{},
-        stats()};
+        stats(),
+        is_slower_.load(std::memory_order_relaxed)};
     for (const NodeAction& action : machine_.step(event, report, real_clock().now()))
       std::visit([this](const auto& a) { apply(a); }, action);
     set_timer();
@@ -395,6 +400,7 @@ class Node::Implementation {
   std::optional<Failure> asked_;  // where this process will be reached, because of this
 
   std::atomic<std::uint64_t> last_step_{no_step};
+  std::atomic<bool> is_slower_{false};
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<std::uint64_t> collectives_{0};
   std::atomic<bool> has_point_{false};
@@ -449,6 +455,7 @@ std::shared_ptr<const Roster> Node::roster() const { return implementation_->ros
 Role Node::role() const { return implementation_->role(); }
 std::uint32_t Node::rank() const { return implementation_->rank(); }
 void Node::report_step(std::uint64_t step) { implementation_->report_step(step); }
+void Node::report_slower(bool is_slower) { implementation_->report_slower(is_slower); }
 void Node::report_progress(Progress progress) { implementation_->report_progress(progress); }
 
 void Node::report_parameters(ParameterReport report) {

@@ -65,6 +65,8 @@ class Node {
   // The last step that was done, and the calls: atomic stores. They travel with the heartbeat.
   void report_step(std::uint64_t step);
   void report_progress(Progress progress);
+  // Whether its steps take longer than they did: heartbeats then come ten times as often.
+  void report_slower(bool is_slower);
   // Compared by the scheduler with those of the other workers; it is lost with a connection that breaks.
   void report_parameters(ParameterReport report);
 

@@ -64,14 +64,16 @@ bool operator==(const ProcessStats& a, const ProcessStats& b) {
   };
   return a.counters == b.counters && bits(a.loss) == bits(b.loss) &&
          bits(a.learning_rate) == bits(b.learning_rate) && a.memory_bytes == b.memory_bytes &&
-         a.round_trip_us == b.round_trip_us && a.stage == b.stage &&
+         a.round_trip_us == b.round_trip_us && a.stage == b.stage && a.marks == b.marks &&
          std::ranges::equal(a.metrics, b.metrics, same_metric);
 }
+
+std::uint64_t core_wait_us() { return second_number_in("/proc/self/schedstat") / 1000; }
 
 void read_process_load(ProcessStats& stats) {
   stats.memory_bytes =
       second_number_in("/proc/self/statm") * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  stats.counters.core_wait_us = second_number_in("/proc/self/schedstat") / 1000;
+  stats.counters.core_wait_us = core_wait_us();
   rusage usage{};
   if (::getrusage(RUSAGE_SELF, &usage) == 0)
     stats.counters.cpu_us = microseconds(usage.ru_utime) + microseconds(usage.ru_stime);

@@ -34,6 +34,15 @@ struct ProcessCounters {
   friend bool operator==(const ProcessCounters&, const ProcessCounters&) = default;
 };
 
+// What had been counted when a step was done, of the main thread alone.
+struct StepMark {
+  std::uint64_t step = 0;
+  ProcessCounters counters = {};
+  friend bool operator==(const StepMark&, const StepMark&) = default;
+};
+// Of one heartbeat, the newest.
+inline constexpr std::size_t step_marks_told_max = 32;
+
 struct ProcessStats {
   ProcessCounters counters = {};
   std::optional<double> loss = {};           // of the last step
@@ -42,6 +51,7 @@ struct ProcessStats {
   std::uint64_t round_trip_us = 0;           // of the last heartbeat; 0: unknown
   std::uint32_t stage = 0;                   // of a placed network
   std::vector<std::pair<std::string, double>> metrics = {};  // of the last evaluation; see metrics_told_max
+  std::vector<StepMark> marks = {};                          // of late steps, one after the other
   // To the bit: a loss that is NaN is the same as itself.
   friend bool operator==(const ProcessStats& a, const ProcessStats& b);
 };
@@ -53,6 +63,8 @@ inline constexpr std::size_t metric_name_limit_bytes = 32;
 // "62 us", "4.17 ms", "1.2 s".
 std::string time_text(double seconds);
 
+// How long the main thread has been ready to run without a core; 0 where the system does not say.
+std::uint64_t core_wait_us();
 // Memory and times of this process, as the system knows them.
 void read_process_load(ProcessStats& stats);
 

@@ -237,6 +237,7 @@ void SchedulerMachine::Dispatcher::handle(PeerId id, Peer& peer, const message::
     job_.record(record::Left{peer.member.role, peer.member.rank});
   job_.send(id, message::LeaveAck{});
   if (!is_news) return;
+  job_.slow.clear();
   peer.state = PeerState::left;
   peer.doubted_until.reset();
   if (leave.step != no_step) peer.said.step = leave.step;

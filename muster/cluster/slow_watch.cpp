@@ -3,37 +3,51 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace muster::cluster {
 namespace {
 
-constexpr Duration look_interval = std::chrono::milliseconds(500);
-// So many intervals in a row, each with a step at least, must tell the same: steps may differ by nature.
-constexpr std::size_t intervals_needed = 8;
-// Of their time: what a slow rank works more than the others in each interval, and what these wait more.
+// Of its time: what a slow rank works more than the others in each turn, and what these wait more.
 constexpr double excess_min = 0.2;
 constexpr double waiting_min = 0.1;
-constexpr std::uint64_t excess_us_min = 200;
-// Of a host whose answers take long: in themselves, against the others', and what all ranks then wait.
+constexpr double excess_us_min = 200;  // of a step
+// Steps may differ by nature, so that each rank is the slowest now and then. How often is learned, from what
+// would be if it were any's turn; so many turns in a row are needed that chance brings them once in 1e9.
+constexpr int turns_min = 6;
+constexpr int turns_max = 64;
+constexpr std::size_t marks_kept = 64;  // of a rank that is ahead of others
+constexpr double chance_max = 1e-9;
+constexpr double turns_of_prior = 8;
+constexpr double turns_remembered = 256;
+constexpr int turns_lost_by_another = 2;
+constexpr int turns_of_slow = 24;  // it stays slow until these are lost
+// Of a host whose answers take long: in themselves, against the others', how many in a row, and what all
+// ranks then wait.
 constexpr double round_trip_us_min = 5000;
 constexpr double round_trip_ratio_min = 10;
+constexpr int late_trips_min = 4;
 constexpr double network_waiting_min = 0.3;
-// Where most ranks lack cores by so much of their time, the lack says nothing about one of them.
+// Where most ranks lack cores by so much of their time, the lack says nothing about one of them; and who
+// lacks them itself answers late whatever its network.
 constexpr double core_wait_of_all = 0.1;
 // Who works more also waits more for cores. Only who waits so many times as long for the same work lacks
 // them.
 constexpr double core_wait_ratio_min = 2;
 
-// Of an interval, what the main thread did by itself, and that with what it waited.
+// What the main thread did by itself.
 double own_us(const ProcessCounters& spent) {
   const auto starting = static_cast<std::size_t>(WorkPhase::starting);
   const auto& own = spent.own_us;
   return static_cast<double>(std::accumulate(own.begin(), own.end(), std::uint64_t{0}) - own.at(starting));
 }
-double whole_us(const ProcessCounters& spent) {
-  return std::max(1.0, own_us(spent) + static_cast<double>(spent.waiting_us));
+
+// How often others wait for a rank, and how many times in a row that says more than chance.
+int turns_needed(double often) {
+  const double needed = std::log(chance_max) / std::log(std::clamp(often, 1e-3, 0.999));
+  return std::clamp(static_cast<int>(std::ceil(needed)), turns_min, turns_max);
 }
 
 constexpr auto first_phase = static_cast<std::size_t>(WorkPhase::starting) + 1;
@@ -105,31 +119,7 @@ std::string to_string(const SlowRank& slow) {
                      time_text(seconds(slow.usual_us)));
 }
 
-// ---- Numbers of an interval -------------------------------------------------------------------------------
-
-SlowWatch::Shares SlowWatch::Shares::of(const ProcessCounters& spent) {
-  const double whole = whole_us(spent);
-  Shares made{.waiting = static_cast<double>(spent.waiting_us) / whole,
-              .core_wait = static_cast<double>(spent.core_wait_us) / whole};
-  for (std::size_t i = first_phase; i < work_phase_count; ++i)
-    made.phases.at(i) = static_cast<double>(spent.own_us.at(i)) / whole;
-  return made;
-}
-
-double SlowWatch::Shares::own() const { return std::accumulate(phases.begin(), phases.end(), 0.0); }
-
-void SlowWatch::Shares::add(const Shares& other) {
-  for (std::size_t i = 0; i < work_phase_count; ++i) phases.at(i) += other.phases.at(i);
-  waiting += other.waiting;
-  core_wait += other.core_wait;
-}
-
-std::size_t SlowWatch::Shares::most_above(const Shares& other) const {
-  std::size_t most = first_phase;
-  for (std::size_t i = first_phase; i < work_phase_count; ++i)
-    if (phases.at(i) - other.phases.at(i) > phases.at(most) - other.phases.at(most)) most = i;
-  return most;
-}
+// ---- Turns ------------------------------------------------------------------------------------------------
 
 void SlowWatch::Sorted::sort() { std::ranges::sort(numbers_); }
 
@@ -139,154 +129,193 @@ double SlowWatch::Sorted::median_without(double left_out) const {
   return numbers_.at(static_cast<std::ptrdiff_t>(middle) < at - numbers_.begin() ? middle : middle + 1);
 }
 
-void SlowWatch::Stage::add(const Shares& shares) {
-  for (std::size_t i = first_phase; i < work_phase_count; ++i) phases.at(i).add(shares.phases.at(i));
-  waiting.add(shares.waiting);
-  core_wait.add(shares.core_wait);
+void SlowWatch::clear() {
+  ranks_.clear();
+  slow_.clear();
+  heard_ = 0;
 }
 
-void SlowWatch::Stage::sort() {
-  for (Sorted& phase : phases) phase.sort();
-  waiting.sort();
-  core_wait.sort();
+void SlowWatch::hear(std::uint32_t number, const ProcessStats& stats) {
+  Rank& rank = ranks_[number];
+  const bool begins_anew =
+      !rank.marks.empty() && !stats.marks.empty() && stats.marks.front().step <= rank.marks.back().step;
+  if (begins_anew || (!rank.turns.empty() && rank.stage != stats.stage)) {
+    clear();
+    return hear(number, stats);
+  }
+  rank.stage = stats.stage;
+  rank.marks.insert(rank.marks.end(), stats.marks.begin(), stats.marks.end());
+  while (rank.marks.size() > marks_kept) rank.marks.pop_front();
+  rank.is_trip_new = rank.is_trip_new || rank.round_trip_us != stats.round_trip_us;
+  rank.round_trip_us = stats.round_trip_us;
+  if (!std::exchange(rank.is_heard, true)) ++heard_;
 }
 
-SlowWatch::Shares SlowWatch::Stage::median_without(const Shares& left_out) const {
-  Shares made{.waiting = waiting.median_without(left_out.waiting),
-              .core_wait = core_wait.median_without(left_out.core_wait)};
-  for (std::size_t i = first_phase; i < work_phase_count; ++i)
-    made.phases.at(i) = phases.at(i).median_without(left_out.phases.at(i));
-  return made;
+// Those that all have marked.
+std::vector<std::uint64_t> SlowWatch::common_steps() const {
+  std::vector<std::uint64_t> steps;
+  for (const StepMark& mark : ranks_.begin()->second.marks) steps.push_back(mark.step);
+  for (const auto& [number, rank] : ranks_)
+    std::erase_if(steps, [&marks = rank.marks](std::uint64_t step) {
+      return !std::ranges::binary_search(marks, step, {}, &StepMark::step);
+    });
+  return steps;
+}
+
+void SlowWatch::take_turn(std::uint64_t begin, std::uint64_t end) {
+  Stages stages;
+  for (auto& [number, rank] : ranks_) {
+    const auto first = std::ranges::lower_bound(rank.marks, begin, {}, &StepMark::step);
+    const auto last = std::ranges::lower_bound(first, rank.marks.end(), end, {}, &StepMark::step);
+    const ProcessCounters spent = last->counters.since(first->counters);
+    rank.marks.erase(rank.marks.begin(), last);
+    rank.turns.push_back({end - begin, own_us(spent), static_cast<double>(spent.waiting_us), spent});
+    if (rank.turns.size() > turns_min) rank.turns.pop_front();
+    Stage& stage = stages[rank.stage];
+    stage.own.add(rank.turns.back().own_us);
+    stage.waiting.add(rank.turns.back().waiting_us);
+  }
+  for (auto& [number, stage] : stages) stage.own.sort(), stage.waiting.sort();
+  for (auto& [number, rank] : ranks_) count(rank, stages.at(rank.stage));
+}
+
+// Against those that do the same stage of a placed network: others have other work by nature.
+void SlowWatch::count(Rank& rank, const Stage& stage) {
+  if (stage.own.size() < 2) return;
+  const Turn& turn = rank.turns.back();
+  const double excess = turn.own_us - stage.own.median_without(turn.own_us);
+  const double waits_less = stage.waiting.median_without(turn.waiting_us) - turn.waiting_us;
+  const double whole = turn.whole_us();
+  const bool is_waited_for = excess > excess_min * whole && waits_less > waiting_min * whole &&
+                             excess > excess_us_min * static_cast<double>(turn.steps);
+  if (rank.turns_known == 0) {
+    rank.turns_known = turns_of_prior;
+    rank.often = 1.0 / static_cast<double>(stage.own.size());
+  }
+  if (is_waited_for && rank.in_a_row == 0) rank.needed = turns_needed(rank.often);
+  if (!rank.is_slow) {
+    rank.turns_known = std::min(rank.turns_known + 1, turns_remembered);
+    rank.often += ((is_waited_for ? 1 : 0) - rank.often) / rank.turns_known;
+  }
+  const int most = rank.is_slow ? turns_of_slow : rank.needed;
+  rank.in_a_row =
+      is_waited_for ? std::min(rank.in_a_row + 1, most) : std::max(rank.in_a_row - turns_lost_by_another, 0);
 }
 
 // ---- Looks ------------------------------------------------------------------------------------------------
 
-void SlowWatch::clear() {
-  ranks_.clear();
-  stages_.clear();
-  slow_.clear();
+std::vector<SlowRank> SlowWatch::look(bool has_network) {
+  for (auto& [number, rank] : ranks_) rank.is_heard = false;
+  heard_ = 0;
+  if (ranks_.empty()) return {};
+  compare_round_trips();
+  const std::vector<std::uint64_t> steps = common_steps();
+  for (std::size_t i = 1; i < steps.size(); ++i) take_turn(steps[i - 1], steps[i]);
+  if (steps.size() > 1)
+    for (auto& [number, rank] : ranks_) judge(number, rank, has_network);
+  return take_news();
 }
 
-std::vector<SlowRank> SlowWatch::look(const std::vector<Worker>& workers, TimePoint now) {
-  if (!take(workers, now)) return {};
-  std::vector<SlowRank> found = judge_all();
-  std::vector<SlowRank> news;
-  for (const SlowRank& each : found)
-    if (std::ranges::none_of(slow_, [&](const SlowRank& old) { return old.rank == each.rank; }))
-      news.push_back(each);
+std::vector<SlowRank> SlowWatch::take_news() {
+  std::vector<SlowRank> found, news;
+  for (const auto& [number, rank] : ranks_) {
+    if (!rank.verdict) continue;
+    found.push_back(*rank.verdict);
+    if (std::ranges::find(slow_, number, &SlowRank::rank) == slow_.end()) news.push_back(*rank.verdict);
+  }
   slow_ = std::move(found);
   return news;
 }
 
-// Whether an interval of all workers has ended: each has made a step in it.
-bool SlowWatch::take(const std::vector<Worker>& workers, TimePoint now) {
-  if (now - taken_at_ < look_interval) return false;
-  const bool are_the_same =
-      workers.size() == ranks_.size() && std::ranges::all_of(workers, [this](const Worker& worker) {
-        const auto known = ranks_.find(worker.rank);
-        return known != ranks_.end() && worker.step >= known->second.step;
-      });
-  if (!are_the_same) {
-    clear();
-    for (const Worker& worker : workers)
-      ranks_[worker.rank] = {worker.step, worker.stats->stage, worker.stats->counters, {}};
-    taken_at_ = now;
-    return false;
+// One late answer may be that of a busy process.
+void SlowWatch::compare_round_trips() {
+  std::map<std::uint32_t, Sorted> of_stages;
+  for (const auto& [number, rank] : ranks_)
+    of_stages[rank.stage].add(static_cast<double>(rank.round_trip_us));
+  for (auto& [stage, sorted] : of_stages) sorted.sort();
+  for (auto& [number, rank] : ranks_) {
+    const Sorted& trips = of_stages.at(rank.stage);
+    if (!std::exchange(rank.is_trip_new, false) || trips.size() < 2) continue;
+    const auto mine = static_cast<double>(rank.round_trip_us);
+    rank.usual_trip_us = trips.median_without(mine);
+    const bool is_late = rank.usual_trip_us > 0 &&
+                         mine >= std::max(round_trip_us_min, rank.usual_trip_us * round_trip_ratio_min);
+    rank.late_trips = is_late ? rank.late_trips + 1 : 0;
   }
-  if (std::ranges::any_of(workers,
-                          [this](const Worker& each) { return each.step == ranks_.at(each.rank).step; }))
-    return false;
-  Stages& stages = stages_.emplace_back();
-  for (const Worker& worker : workers) {
-    Rank& rank = ranks_.at(worker.rank);
-    const ProcessCounters spent = worker.stats->counters.since(rank.counters);
-    rank.intervals.push_back(
-        {worker.step - rank.step, whole_us(spent), Shares::of(spent), worker.stats->round_trip_us});
-    if (rank.intervals.size() > intervals_needed) rank.intervals.pop_front();
-    stages[rank.stage].add(rank.intervals.back().shares);
-    rank.step = worker.step;
-    rank.counters = worker.stats->counters;
-  }
-  for (auto& [number, stage] : stages) stage.sort();
-  if (stages_.size() > intervals_needed) stages_.pop_front();
-  taken_at_ = now;
-  return true;
 }
 
-// Against those that do the same stage of a placed network: others have other work by nature.
-std::vector<SlowRank> SlowWatch::judge_all() const {
-  if (stages_.size() < intervals_needed) return {};
-  RoundTrips round_trips;
-  for (const auto& [number, rank] : ranks_) round_trips[rank.stage].add(round_trip_us(rank));
-  for (auto& [stage, sorted] : round_trips) sorted.sort();
-  std::vector<SlowRank> found;
-  for (const auto& [number, rank] : ranks_) {
-    const Sorted& of_stage = round_trips.at(rank.stage);
-    if (of_stage.size() < 2) continue;
-    auto slow = judge_work(number, rank);
-    if (!slow) slow = judge_network(number, rank, of_stage);
-    if (slow) found.push_back(*slow);
-  }
-  return found;
+// Who is slow stays it until it has not been for a while, whatever the cause becomes.
+void SlowWatch::judge(std::uint32_t number, Rank& rank, bool has_network) {
+  if (rank.turns.size() < turns_min) return;
+  const int needed = rank.is_slow ? 1 : rank.needed;
+  const auto work = rank.in_a_row > 0 && rank.in_a_row >= needed ? judge_work(number, rank) : std::nullopt;
+  if (work && !std::exchange(rank.is_slow, true)) rank.in_a_row = turns_of_slow;
+  rank.is_slow = rank.is_slow && rank.in_a_row > 0;
+  if (work)
+    rank.verdict = work;
+  else if (!rank.is_slow)
+    rank.verdict = has_network ? judge_network(number, rank) : std::nullopt;
 }
 
-// Shares of time, not times of steps: a heartbeat comes in the middle of a step, and all who step together
-// take the same time for it.
+SlowWatch::Turn SlowWatch::sum(const Rank& rank) {
+  Turn sum;
+  for (const Turn& turn : rank.turns) {
+    sum.steps += turn.steps;
+    sum.own_us += turn.own_us;
+    sum.waiting_us += turn.waiting_us;
+    sum.spent.core_wait_us += turn.spent.core_wait_us;
+    for (std::size_t i = 0; i < work_phase_count; ++i) sum.spent.own_us.at(i) += turn.spent.own_us.at(i);
+  }
+  return sum;
+}
+
+// The median of the others of its stage, in the last turns.
+template <class Number>
+double SlowWatch::usual(const Rank& rank, Number number_of) const {
+  Sorted sorted;
+  for (const auto& [number, other] : ranks_)
+    if (other.stage == rank.stage) sorted.add(number_of(sum(other)));
+  sorted.sort();
+  return sorted.median_without(number_of(sum(rank)));
+}
+
 std::optional<SlowRank> SlowWatch::judge_work(std::uint32_t number, const Rank& rank) const {
-  Shares mine, usual;
-  for (std::size_t i = 0; i < intervals_needed; ++i) {
-    const Shares& here = rank.intervals[i].shares;
-    const Shares there = stages_[i].at(rank.stage).median_without(here);
-    if (here.own() - there.own() < excess_min || there.waiting - here.waiting < waiting_min)
-      return std::nullopt;
-    mine.add(here);
-    usual.add(there);
-  }
-  const double step_us = mean_step_us(rank);
-  const auto of_step = [&](double share) {
-    return static_cast<std::uint64_t>(share / static_cast<double>(intervals_needed) * step_us);
+  const Turn mine = sum(rank);
+  const auto of_step = [&](double time_us) {
+    return static_cast<std::uint64_t>(time_us / static_cast<double>(mine.steps));
   };
-  const double excess = mine.own() - usual.own();
-  if (of_step(excess) < excess_us_min) return std::nullopt;
-  if (mine.core_wait - usual.core_wait > excess / 2) {
-    if (usual.core_wait > core_wait_of_all * intervals_needed) return std::nullopt;
-    if (mine.core_wait * usual.own() > core_wait_ratio_min * usual.core_wait * mine.own())
-      return SlowRank{number, SlowCause::host_load, of_step(mine.core_wait), of_step(usual.core_wait),
-                      of_step(intervals_needed)};
+  const auto core_wait = [](const Turn& turn) { return static_cast<double>(turn.spent.core_wait_us); };
+  const double usual_own = usual(rank, [](const Turn& turn) { return turn.own_us; });
+  const double usual_core_wait = usual(rank, core_wait);
+  if (core_wait(mine) - usual_core_wait > (mine.own_us - usual_own) / 2) {
+    if (usual_core_wait > core_wait_of_all * mine.whole_us()) return std::nullopt;
+    if (core_wait(mine) * usual_own > core_wait_ratio_min * usual_core_wait * mine.own_us)
+      return SlowRank{number, SlowCause::host_load, of_step(core_wait(mine)), of_step(usual_core_wait),
+                      of_step(mine.whole_us())};
   }
-  const std::size_t most = mine.most_above(usual);
-  return SlowRank{number, cause_of(static_cast<WorkPhase>(most)), of_step(mine.phases.at(most)),
-                  of_step(usual.phases.at(most)), of_step(intervals_needed)};
-}
-
-// The shortest: a busy process answers late, now and then.
-double SlowWatch::round_trip_us(const Rank& rank) {
-  std::uint64_t least = rank.intervals.front().round_trip_us;
-  for (const Interval& interval : rank.intervals) least = std::min(least, interval.round_trip_us);
-  return static_cast<double>(least);
-}
-
-// All wait for what comes from there or goes there, and no other works longer.
-std::optional<SlowRank> SlowWatch::judge_network(std::uint32_t number, const Rank& rank,
-                                                 const Sorted& usual) const {
-  const double mine = round_trip_us(rank);
-  const double theirs = usual.median_without(mine);
-  if (theirs <= 0 || mine < std::max(round_trip_us_min, theirs * round_trip_ratio_min)) return std::nullopt;
-  double waiting = 0;
-  for (const Interval& each : rank.intervals) waiting += each.shares.waiting;
-  if (waiting < network_waiting_min * static_cast<double>(intervals_needed)) return std::nullopt;
-  return SlowRank{number, SlowCause::network, static_cast<std::uint64_t>(mine),
-                  static_cast<std::uint64_t>(theirs), static_cast<std::uint64_t>(mean_step_us(rank))};
-}
-
-double SlowWatch::mean_step_us(const Rank& rank) {
-  double whole = 0;
-  std::uint64_t steps = 0;
-  for (const Interval& each : rank.intervals) {
-    whole += each.whole_us;
-    steps += each.steps;
+  std::size_t most = first_phase;
+  std::array<double, work_phase_count> own{}, others{};
+  for (std::size_t i = first_phase; i < work_phase_count; ++i) {
+    const auto phase = [i](const Turn& turn) { return static_cast<double>(turn.spent.own_us.at(i)); };
+    own.at(i) = phase(mine);
+    others.at(i) = usual(rank, phase);
+    if (own.at(i) - others.at(i) > own.at(most) - others.at(most)) most = i;
   }
-  return whole / static_cast<double>(steps);
+  return SlowRank{number, cause_of(static_cast<WorkPhase>(most)), of_step(own.at(most)),
+                  of_step(others.at(most)), of_step(mine.whole_us())};
+}
+
+// All wait for what comes from there or goes there, and nobody works longer.
+std::optional<SlowRank> SlowWatch::judge_network(std::uint32_t number, const Rank& rank) const {
+  if (rank.late_trips < late_trips_min) return std::nullopt;
+  const Turn mine = sum(rank);
+  const double whole = mine.whole_us();
+  const auto core_wait = static_cast<double>(mine.spent.core_wait_us);
+  if (mine.waiting_us < network_waiting_min * whole || core_wait > core_wait_of_all * whole)
+    return std::nullopt;
+  return SlowRank{number, SlowCause::network, rank.round_trip_us,
+                  static_cast<std::uint64_t>(rank.usual_trip_us),
+                  static_cast<std::uint64_t>(whole / static_cast<double>(mine.steps))};
 }
 
 }  // namespace muster::cluster

@@ -2,10 +2,9 @@
 //
 // What a rank does itself is told apart from its waiting for others, which hides who is late: between steps
 // that all make together the slow rank works, and the others wait for it. A pure value: what the heartbeats
-// said and the time in, a verdict out. The scheduler feeds it.
+// said in, a verdict out. The scheduler feeds it.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -20,32 +19,17 @@ namespace muster::cluster {
 
 class SlowWatch {
  public:
-  // A worker at work, as it was heard of last.
-  struct Worker {
-    std::uint32_t rank = 0;
-    std::uint64_t step = 0;
-    const ProcessStats* stats = nullptr;
-  };
-
-  // An epoch begins, or the scheduler itself was stopped: what was seen before says nothing.
+  // An epoch begins, or other workers are at work: what was seen before says nothing.
   void clear();
-  // To be called often. Who is slow now and was not when it was asked before.
-  std::vector<SlowRank> look(const std::vector<Worker>& workers, TimePoint now);
+  // A heartbeat of a worker.
+  void hear(std::uint32_t rank, const ProcessStats& stats);
+  // Whether so many workers were heard of since the last look.
+  bool has_heard(std::size_t workers) const { return heard_ >= workers; }
+  // Who is slow now and was not at the look before. A network is to blame only where there is one.
+  std::vector<SlowRank> look(bool has_network);
   const std::vector<SlowRank>& slow() const { return slow_; }
 
  private:
-  // Of an interval's time, or summed over several.
-  struct Shares {
-    std::array<double, work_phase_count> phases{};
-    double waiting = 0;
-    double core_wait = 0;
-
-    static Shares of(const ProcessCounters& spent);
-    double own() const;
-    void add(const Shares& other);
-    // The phase that takes more than it does there.
-    std::size_t most_above(const Shares& other) const;
-  };
   // Numbers of ranks. Of a thousand each is compared with the median of the others: they are sorted once.
   class Sorted {
    public:
@@ -58,43 +42,53 @@ class SlowWatch {
    private:
     std::vector<double> numbers_;
   };
-  // What the ranks of a stage did in one interval.
-  struct Stage {
-    std::array<Sorted, work_phase_count> phases = {};
-    Sorted waiting = {};
-    Sorted core_wait = {};
-
-    void add(const Shares& shares);
-    void sort();
-    Shares median_without(const Shares& left_out) const;
-  };
-  // What a worker did between two looks.
-  struct Interval {
+  // What a worker did between two marks that all have: in one step, or several short ones.
+  struct Turn {
     std::uint64_t steps = 0;
-    double whole_us = 0;
-    Shares shares = {};
-    std::uint64_t round_trip_us = 0;
+    double own_us = 0;
+    double waiting_us = 0;
+    ProcessCounters spent = {};
+
+    double whole_us() const { return own_us + waiting_us; }
   };
   struct Rank {
-    std::uint64_t step = 0;
     std::uint32_t stage = 0;
-    ProcessCounters counters = {};
-    std::deque<Interval> intervals = {};
+    std::deque<StepMark> marks = {};  // the first: that at which the last turn ended
+    std::deque<Turn> turns = {};      // the last ones
+    double often = 0;                 // the share of turns in which the others waited for it
+    double turns_known = 0;
+    int in_a_row = 0;      // of those turns; one in which they do not takes several away
+    int needed = 0;        // of those in a row: so many do not come by chance
+    bool is_slow = false;  // by its work
+    std::uint64_t round_trip_us = 0;
+    bool is_heard = false;     // since the last look
+    bool is_trip_new = false;  // since then
+    int late_trips = 0;        // in a row
+    double usual_trip_us = 0;  // of the others then
+    std::optional<SlowRank> verdict = {};
+  };
+  // Of the ranks of a stage, in one turn.
+  struct Stage {
+    Sorted own = {};
+    Sorted waiting = {};
   };
   using Stages = std::map<std::uint32_t, Stage>;
-  using RoundTrips = std::map<std::uint32_t, Sorted>;  // by stage
 
-  bool take(const std::vector<Worker>& workers, TimePoint now);
-  std::vector<SlowRank> judge_all() const;
+  std::vector<std::uint64_t> common_steps() const;
+  void take_turn(std::uint64_t begin, std::uint64_t end);
+  void compare_round_trips();
+  void judge(std::uint32_t number, Rank& rank, bool has_network);
   std::optional<SlowRank> judge_work(std::uint32_t number, const Rank& rank) const;
-  std::optional<SlowRank> judge_network(std::uint32_t number, const Rank& rank, const Sorted& usual) const;
+  std::optional<SlowRank> judge_network(std::uint32_t number, const Rank& rank) const;
+  template <class Number>
+  double usual(const Rank& rank, Number number_of) const;
+  std::vector<SlowRank> take_news();
 
-  static double round_trip_us(const Rank& rank);
-  static double mean_step_us(const Rank& rank);
+  static void count(Rank& rank, const Stage& stage);
+  static Turn sum(const Rank& rank);
 
   std::map<std::uint32_t, Rank> ranks_;
-  std::deque<Stages> stages_;  // of the intervals of the ranks
-  TimePoint taken_at_{};
+  std::size_t heard_ = 0;  // ranks, since the last look
   std::vector<SlowRank> slow_;
 };
 

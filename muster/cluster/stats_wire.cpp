@@ -8,10 +8,11 @@ namespace muster::cluster {
 namespace {
 
 // How the numbers are written, in front of them; 0: there are none.
-constexpr std::uint8_t stats_format = 1;
+constexpr std::uint8_t stats_format = 2;
 constexpr std::uint8_t flag_loss = 1;
 constexpr std::uint8_t flag_learning_rate = 2;
 constexpr std::size_t metric_size_bytes_min = 4 + 8;
+constexpr std::size_t mark_size_bytes = 8 * (3 + work_phase_count);
 
 void write_counters(net::ByteWriter& out, const ProcessCounters& counters) {
   out.number(counters.samples);
@@ -29,6 +30,22 @@ ProcessCounters read_counters(net::ByteReader& in) {
   counters.waiting_us = in.number<std::uint64_t>();
   counters.core_wait_us = in.number<std::uint64_t>();
   return counters;
+}
+
+// Without what is of the whole process.
+void write_mark(net::ByteWriter& out, const StepMark& mark) {
+  out.number(mark.step);
+  for (const std::uint64_t time : mark.counters.own_us) out.number(time);
+  out.number(mark.counters.waiting_us);
+  out.number(mark.counters.core_wait_us);
+}
+
+StepMark read_mark(net::ByteReader& in) {
+  StepMark mark{.step = in.number<std::uint64_t>()};
+  for (std::uint64_t& time : mark.counters.own_us) time = in.number<std::uint64_t>();
+  mark.counters.waiting_us = in.number<std::uint64_t>();
+  mark.counters.core_wait_us = in.number<std::uint64_t>();
+  return mark;
 }
 
 void write_real(net::ByteWriter& out, double value) { out.number(std::bit_cast<std::uint64_t>(value)); }
@@ -59,10 +76,15 @@ void write_stats(net::ByteWriter& out, const std::optional<ProcessStats>& stats)
     out.text(cut(name, metric_name_limit_bytes));
     write_real(out, value);
   }
+  const std::size_t marks = std::min(stats->marks.size(), step_marks_told_max);
+  out.number(static_cast<std::uint32_t>(marks));
+  for (const StepMark& mark : std::span(stats->marks).last(marks)) write_mark(out, mark);
 }
 
 std::optional<ProcessStats> read_stats(net::ByteReader& in, bool& in_range) {
-  if (read_up_to(in, stats_format, in_range) == 0) return std::nullopt;
+  const std::uint8_t format = read_up_to(in, stats_format, in_range);
+  in_range = in_range && (format == 0 || format == stats_format);
+  if (format != stats_format) return std::nullopt;
   ProcessStats stats;
   stats.counters = read_counters(in);
   const std::uint8_t bits = read_up_to(in, flag_loss | flag_learning_rate, in_range);
@@ -76,6 +98,8 @@ std::optional<ProcessStats> read_stats(net::ByteReader& in, bool& in_range) {
     name = cut(printable(in.text(metric_name_limit_bytes)), metric_name_limit_bytes);
     value = read_real(in);
   }
+  stats.marks.resize(in.count(step_marks_told_max, mark_size_bytes));
+  for (StepMark& mark : stats.marks) mark = read_mark(in);
   return stats;
 }
 

@@ -35,7 +35,9 @@ bool Membership::in_forked_child() const { return net::fork_count() != fork_coun
 void Membership::report_step(std::uint64_t step) {
   node_.report_step(step);
   if (step > highest_step()) highest_step_.store(step, std::memory_order_relaxed);
-  if (process().step_lines != nullptr && !in_forked_child()) process().step_lines->made_step(step);
+  if (in_forked_child()) return;
+  node_.report_slower(note_step_done(step));
+  if (process().step_lines != nullptr) process().step_lines->made_step(step);
 }
 
 Error Membership::verdict(Error error) const {

@@ -22,6 +22,7 @@
 #include "muster/train/parameter_servers.h"
 #include "muster/train/ps_context.h"
 #include "muster/train/recovering_call.h"
+#include "muster/train/step_marks.h"
 
 namespace muster::train {
 
@@ -67,6 +68,7 @@ struct TrainingNumbers {
   std::atomic<std::vector<std::pair<std::string, double>>*> metrics{nullptr};
   std::vector<std::pair<std::string, double>> last_metrics;  // of who reads
   TimePoint rate_due{};                                      // of the main thread
+  StepMarks marks;
 
   static constexpr std::uint64_t no_number = ~std::uint64_t{0};
 };

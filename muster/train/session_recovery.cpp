@@ -9,6 +9,7 @@
 
 #include "muster/train/found_jobs.h"
 #include "muster/train/front_end.h"
+#include "muster/train/process.h"
 #include "muster/train/recovering_call.h"
 #include "muster/train/session.h"
 
@@ -90,6 +91,7 @@ bool SessionRecovery::lost_epoch(const Error& error) {
 
 Result<> SessionRecovery::next_epoch() {
   MUSTER_TRY_VOID(groups_.next(&look_for_interruption));
+  process().training.marks.begin_anew();
   log::info(fmt::format("cluster epoch {}: all {} workers are here", membership_.epoch(), size()));
   return {};
 }

@@ -31,13 +31,6 @@ std::uint64_t microseconds(Duration duration) {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(duration).count());
 }
 
-void read_clock(cluster::ProcessCounters& counters) {
-  const auto spent = process().activity.clock.spent(real_clock().now());
-  counters.waiting_us = microseconds(spent.at(StateClock::waiting));
-  for (std::size_t phase = 0; phase < cluster::work_phase_count; ++phase)
-    counters.own_us.at(phase) = microseconds(spent.at(first_phase_state + phase));
-}
-
 static_assert(first_phase_state + cluster::work_phase_count <= StateClock::states);
 
 }  // namespace
@@ -70,16 +63,25 @@ void note_metrics(const MetricValues& values) {
 
 void note_stage(std::uint32_t stage) { process().training.stage.store(stage, std::memory_order_relaxed); }
 
+cluster::ProcessCounters times_of_main_thread() {
+  const auto spent = process().activity.clock.spent(real_clock().now());
+  cluster::ProcessCounters times{.waiting_us = microseconds(spent.at(StateClock::waiting))};
+  for (std::size_t phase = 0; phase < cluster::work_phase_count; ++phase)
+    times.own_us.at(phase) = microseconds(spent.at(first_phase_state + phase));
+  return times;
+}
+
 cluster::ProcessStats numbers_of_training() {
   TrainingNumbers& numbers = process().training;
   const std::unique_ptr<NamedNumbers> news(numbers.metrics.exchange(nullptr));
   if (news) numbers.last_metrics = *news;
-  cluster::ProcessStats stats{.loss = number_in(numbers.loss_bits),
+  cluster::ProcessStats stats{.counters = times_of_main_thread(),
+                              .loss = number_in(numbers.loss_bits),
                               .learning_rate = number_in(numbers.learning_rate_bits),
                               .stage = numbers.stage.load(std::memory_order_relaxed),
-                              .metrics = numbers.last_metrics};
+                              .metrics = numbers.last_metrics,
+                              .marks = numbers.marks.last()};
   stats.counters.samples = numbers.samples.load(std::memory_order_relaxed);
-  read_clock(stats.counters);
   return stats;
 }
 

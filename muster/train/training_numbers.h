@@ -20,6 +20,8 @@ void note_metrics(const MetricValues& values);
 // The stage of a placed network that this worker has.
 void note_stage(std::uint32_t stage);
 
+// What it has spent in each phase, and waiting. Any thread.
+cluster::ProcessCounters times_of_main_thread();
 // All of them, and the times of the main thread. One thread, any.
 cluster::ProcessStats numbers_of_training();
 

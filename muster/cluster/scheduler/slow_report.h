@@ -28,7 +28,6 @@ class SlowReport {
 
   Job& job_;
   SlowWatch watch_;
-  TimePoint next_look_{};
   std::set<std::pair<std::uint32_t, SlowCause>> told_;
 };
 

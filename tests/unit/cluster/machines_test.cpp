@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <numeric>
+
 #include "machines.h"
 
 #include "tests/unit/base/mentions.h"
@@ -187,6 +189,41 @@ class NodeSteps : public ::testing::Test {
                        .scheduler = "host:8118"},
                       clock.now()};
 };
+
+TEST_F(NodeSteps, BeatTenTimesAsOftenWhileStepsTakeLonger) {
+  form();
+  NodeReport report{.stats = ProcessStats{}};
+  const auto beats_of_a_second = [&] {
+    std::size_t beats = 0;
+    for (const TimePoint end = clock.now() + 1s; clock.now() < end; clock.advance(1ms)) {
+      beats += sent<message::Beat>(machine.step(node_event::Tick{}, report, clock.now())).size();
+      receive(message::Beat{});
+    }
+    return beats;
+  };
+  EXPECT_NEAR(static_cast<double>(beats_of_a_second()), 10, 1);
+  report.is_slower = true;
+  EXPECT_NEAR(static_cast<double>(beats_of_a_second()), 100, 10);
+  report.is_slower = false;
+  EXPECT_NEAR(static_cast<double>(beats_of_a_second()), 10, 1);
+}
+
+TEST_F(NodeSteps, TellEachStepMarkOnce) {
+  form();
+  std::vector<std::uint64_t> told;
+  NodeReport report{.stats = ProcessStats{}};
+  for (std::uint64_t step = 1; step <= 40; ++step) {
+    report.stats->marks.push_back({step, {}});
+    clock.advance(30ms);
+    for (const message::Beat& beat :
+         sent<message::Beat>(machine.step(node_event::Tick{}, report, clock.now())))
+      for (const StepMark& mark : beat.stats->marks) told.push_back(mark.step);
+  }
+  std::vector<std::uint64_t> all(told.size());
+  std::iota(all.begin(), all.end(), 1);
+  EXPECT_EQ(told, all);
+  EXPECT_GT(told.size(), 30u);
+}
 
 TEST_F(NodeSteps, TriesAtOnceThenAfterTenMillisecondsThenLessAndLessOften) {
   std::vector<Duration> pauses;

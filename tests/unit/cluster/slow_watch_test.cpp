@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr std::size_t ranks = 4;
+constexpr std::size_t ranks_max = 4;
 constexpr auto computing = static_cast<std::size_t>(WorkPhase::computing);
 constexpr auto reading = static_cast<std::size_t>(WorkPhase::reading_data);
 constexpr auto saving = static_cast<std::size_t>(WorkPhase::saving);
@@ -33,7 +33,7 @@ class SlowWatchTest : public ::testing::Test {
     std::vector<SlowRank> told;
     for (int i = 0; i < count; ++i) {
       ++step;
-      std::array<std::uint64_t, ranks> whole{};
+      std::array<std::uint64_t, ranks_max> whole{};
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         Own own = usual[rank];
         if (change) change(rank, own);
@@ -45,23 +45,23 @@ class SlowWatchTest : public ::testing::Test {
       const std::uint64_t longest = *std::ranges::max_element(whole) + 2000;
       for (std::size_t rank = 0; rank < ranks; ++rank)
         stats[rank].counters.waiting_us += longest - whole[rank];
-      now += std::chrono::microseconds(longest);
       for (const SlowRank& slow : look()) told.push_back(slow);
     }
     return told;
   }
   std::vector<SlowRank> look() {
-    std::vector<SlowWatch::Worker> workers;
-    for (std::size_t rank = 0; rank < ranks; ++rank)
-      workers.push_back({static_cast<std::uint32_t>(rank), step, &stats[rank]});
-    return watch.look(workers, now);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      stats[rank].marks = {{step, stats[rank].counters}};
+      watch.hear(static_cast<std::uint32_t>(rank), stats[rank]);
+    }
+    return watch.look(true);
   }
 
   SlowWatch watch;
-  TimePoint now{};
   std::uint64_t step = 0;
-  std::array<Own, ranks> usual{};
-  std::array<ProcessStats, ranks> stats{};
+  std::size_t ranks = 4;
+  std::array<Own, ranks_max> usual{};
+  std::array<ProcessStats, ranks_max> stats{};
   std::function<void(std::size_t, Own&)> change;
 };
 
@@ -84,11 +84,47 @@ TEST_F(SlowWatchTest, NamesTheRankAndWhatHoldsItUp) {
   }
 }
 
-TEST_F(SlowWatchTest, NeedsNineStepsOfOneSecond) {
-  for (Own& own : usual) own[computing] = 500'000;
-  make_steps(20);
-  usual[1][reading] += 500'000;
-  EXPECT_THAT(make_steps(9), SizeIs(1));
+TEST_F(SlowWatchTest, NeedsSixStepsOnceItKnowsTheJob) {
+  for (const std::size_t some : {2u, 4u}) {
+    ranks = some;
+    watch.clear();
+    make_steps(200);
+    usual[1][reading] += 100'000;
+    EXPECT_THAT(make_steps(5), IsEmpty());
+    EXPECT_THAT(make_steps(1), SizeIs(1));
+    usual[1][reading] -= 100'000;
+  }
+}
+
+TEST_F(SlowWatchTest, NeedsMoreStepsOfFewRanksFromTheStart) {
+  ranks = 2;
+  usual[1][reading] += 100'000;
+  EXPECT_THAT(make_steps(20), IsEmpty()) << "of two one is always the slower";
+  EXPECT_THAT(make_steps(20), SizeIs(1));
+}
+
+TEST_F(SlowWatchTest, ComparesTheSameStepsOfRanksThatMarkOthers) {
+  const auto hear = [&](std::uint32_t rank, std::vector<std::uint64_t> steps) {
+    stats[rank].marks.clear();
+    for (const std::uint64_t each : steps)
+      stats[rank].marks.push_back({each,
+                                   {.own_us = {0, 0, 0, each * (rank == 1 ? 2000 : 1000)},
+                                    .waiting_us = each * (rank == 1 ? 0 : 1000)}});
+    watch.hear(rank, stats[rank]);
+  };
+  std::size_t told = 0;
+  for (std::uint64_t first = 0; first < 400; first += 8) {
+    hear(0, {first + 2, first + 4, first + 6, first + 8});
+    hear(1, {first + 4, first + 8});
+    hear(2, {first + 8});
+    hear(3, {first + 3, first + 8});
+    EXPECT_TRUE(watch.has_heard(4));
+    told += watch.look(false).size();
+    EXPECT_FALSE(watch.has_heard(1));
+  }
+  EXPECT_EQ(told, 1u);
+  ASSERT_THAT(watch.slow(), SizeIs(1));
+  EXPECT_EQ(watch.slow()[0].step_us, 2000u);
 }
 
 TEST_F(SlowWatchTest, IsToldOfAnotherLoadByTheTimeWithoutACore) {
@@ -122,7 +158,11 @@ TEST_F(SlowWatchTest, IsSilentWhereStepsDifferByNature) {
   std::mt19937 random(7);
   std::uniform_int_distribution<std::uint64_t> any(20'000, 200'000);
   change = [&](std::size_t, Own& own) { own[computing] = any(random); };
-  EXPECT_THAT(make_steps(6000), IsEmpty());
+  for (const std::size_t some : {2u, 3u, 4u}) {
+    ranks = some;
+    watch.clear();
+    EXPECT_THAT(make_steps(24'000), IsEmpty()) << some << " ranks, ten minutes of steps of 25 ms";
+  }
 }
 
 TEST_F(SlowWatchTest, IsSilentWhereAllLackCores) {
@@ -149,14 +189,36 @@ TEST_F(SlowWatchTest, ComparesTheRanksOfOneStage) {
 TEST_F(SlowWatchTest, FindsASlowNetworkByItsHeartbeats) {
   for (Own& own : usual) own[computing] = 40'000;
   change = [this](std::size_t rank, Own&) {
-    stats[rank].round_trip_us = rank == 1 ? 40'000 : 200;
+    stats[rank].round_trip_us = (rank == 1 ? 40'000 : 200) + step % 7;
     stats[rank].counters.waiting_us += 80'000;  // all of them, in the same call
   };
   const auto told = make_steps(100);
   ASSERT_THAT(told, SizeIs(1));
   EXPECT_EQ(told[0].rank, 1u);
   EXPECT_EQ(told[0].cause, SlowCause::network);
-  EXPECT_THAT(to_string(told[0]), HasSubstr("an answer of the scheduler takes 40 ms, and the others 200 us"));
+  EXPECT_THAT(to_string(told[0]), HasSubstr("an answer of the scheduler takes 40 ms, and the others 20"));
+}
+
+TEST_F(SlowWatchTest, BlamesNoNetworkWhereThereIsNoneNorWhoHasNoCore) {
+  change = [this](std::size_t rank, Own&) {
+    stats[rank].round_trip_us = (rank == 1 ? 40'000 : 200) + step % 7;
+    stats[rank].counters.waiting_us += 80'000;
+    stats[rank].counters.core_wait_us += 60'000;
+  };
+  EXPECT_THAT(make_steps(100), IsEmpty()) << "its process is late, not its network";
+  change = nullptr;
+  for (int i = 0; i < 100; ++i) {
+    stats[1].round_trip_us = 40'000u + static_cast<unsigned>(i) % 7;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      stats[rank].counters.waiting_us += 80'000;
+      stats[rank].marks = {{++step, stats[rank].counters}};
+    }
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      stats[rank].marks[0].step = step;
+      watch.hear(rank, stats[rank]);
+    }
+    EXPECT_THAT(watch.look(false), IsEmpty());
+  }
 }
 
 TEST_F(SlowWatchTest, BeginsAnewWithOtherWorkersOrSteps) {

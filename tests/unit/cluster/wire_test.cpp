@@ -38,7 +38,9 @@ ProcessStats stats() {
           .memory_bytes = std::uint64_t{5} << 30,
           .round_trip_us = 120,
           .stage = 1,
-          .metrics = {{"accuracy", 0.97}, {"loss", 1e300}}};
+          .metrics = {{"accuracy", 0.97}, {"loss", 1e300}},
+          .marks = {{40, {.own_us = {1, 2, 3}, .waiting_us = 4}},
+                    {41, {.own_us = {2, 3, 4}, .core_wait_us = 5}}}};
 }
 
 message::Status status() {
