@@ -83,6 +83,26 @@ struct Partition {
   std::size_t value_transfer_bytes() const;
 };
 
+// How a plan is divided over a mesh, or its updates over all workers (ZeRO).
+struct MeshPlan {
+  struct Held {
+    std::string name;  // of a parameter
+    TensorType type;   // of the whole
+    TensorLayout layout;
+  };
+  // Of one kind, between ranks that differ on these axes.
+  struct Calls {
+    std::string_view op;
+    std::vector<std::size_t> axes;
+    std::size_t calls = 0;
+    std::size_t sent_bytes = 0;  // by each rank
+  };
+  std::string name;  // of the function
+  MeshPtr mesh;      // null: it is not divided so
+  std::vector<Held> parameters = {};
+  std::vector<Calls> calls = {};
+};
+
 struct Explanation {
   std::string name;    // of the function
   std::string inputs;  // "float32 (32, 784), int32 (32,)"
@@ -95,6 +115,7 @@ struct Explanation {
   std::size_t outputs_bytes = 0;
   std::vector<TraceRecord> traces = {};  // of the function, the first ones
   DividedOps divided = {};               // over a mesh; no mesh: over none
+  MeshPlan mesh = {};
   std::vector<CallsOfKind> calls = {};
   TrainingMemory training = {};
   // Of a placed network: over the workers of this job, or where it runs in one process, over as many as its
@@ -119,5 +140,10 @@ std::string to_string(const Partition& partition);
 // An SVG: a column for each worker with what was placed there, and below it, in the order of a run, an arrow
 // for each message with its size.
 std::string to_svg(const Partition& partition);
+// An SVG: a box for each rank of the mesh with what it holds, and edges along each axis with what travels
+// there in a run.
+std::string to_svg(const MeshPlan& plan);
+// Many lines: the axes with their calls, and how each parameter is cut.
+std::string to_string(const MeshPlan& plan);
 
 }  // namespace muster::graph

@@ -75,6 +75,7 @@ struct DividedOps {
   };
   std::string mesh;
   std::vector<Entry> entries = {};
+  MeshPtr axes = {};
 };
 
 // What `rank` has of `whole`, copied.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/graph/amounts.h"
+#include "muster/graph/svg.h"
 
 namespace muster::graph {
 namespace {
@@ -20,52 +21,10 @@ constexpr int padding = 12;
 constexpr int title_height = 44;
 constexpr int message_height = 34;
 constexpr int label_width = 260;
-// Longer ones are cut, and whole where the pointer rests on them.
-constexpr std::size_t line_letters_max = 30;
 constexpr std::size_t label_letters_max = 42;
 // A picture of more is none.
 constexpr std::size_t messages_max = 120;
 constexpr std::size_t lines_max = 24;
-
-std::string escaped(std::string_view text) {
-  std::string made;
-  for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        made += "&amp;";
-        break;
-      case '<':
-        made += "&lt;";
-        break;
-      case '>':
-        made += "&gt;";
-        break;
-      case '"':
-        made += "&quot;";
-        break;
-      default:
-        // Other control characters are not allowed in XML at all.
-        made += static_cast<unsigned char>(letter) < 0x20 ? ' ' : letter;
-    }
-  }
-  return made;
-}
-
-// Whole letters of UTF-8 only.
-std::string cut(const std::string& text, std::size_t letters_max) {
-  if (text.size() <= letters_max) return text;
-  std::size_t end = letters_max - 1;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + "…";
-}
-
-std::string line(int x, int y, std::string_view style, const std::string& text,
-                 std::size_t letters_max = line_letters_max) {
-  const std::string shown = cut(text, letters_max);
-  const std::string whole = shown == text ? "" : fmt::format("<title>{}</title>", escaped(text));
-  return fmt::format("<text x=\"{}\" y=\"{}\" class=\"{}\">{}{}</text>\n", x, y, style, whole,
-                     escaped(shown));
-}
 
 // The crossings that travel together.
 struct Message {
@@ -98,31 +57,20 @@ class Picture {
   }
 
   std::string draw() {
-    text_ = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-        "font-family=\"sans-serif\" font-size=\"12\">\n{2}<rect width=\"{0}\" height=\"{1}\" "
-        "fill=\"#ffffff\"/>\n",
-        width(), height(), style);
-    text_ +=
-        line(margin, margin + 8, "title",
-             fmt::format("{} on {} workers", partition_.name, partition_.stages.size()), label_letters_max);
+    text_ = svg::begin(width(), height());
+    text_ += svg::line(margin, margin + 8, "title",
+                       fmt::format("{} on {} workers", partition_.name, partition_.stages.size()),
+                       label_letters_max);
     draw_lifelines();
     for (const Stage& part : partition_.stages) draw_box(part);
     for (std::size_t i = 0; i < shown(); ++i) draw_message(i);
     if (shown() < messages_.size())
-      text_ += line(margin, message_y(shown()), "small",
-                    fmt::format("and {} messages more", messages_.size() - shown()));
-    return text_ + "</svg>\n";
+      text_ += svg::line(margin, message_y(shown()), "small",
+                         fmt::format("and {} messages more", messages_.size() - shown()));
+    return text_ + svg::end;
   }
 
  private:
-  static constexpr std::string_view style =
-      "<style>.title{font-size:16px;font-weight:bold}.head{font-size:14px;font-weight:bold}"
-      ".placed{fill:#1a4a8a}.small{fill:#555555;font-size:11px}"
-      ".label{fill:#1a4a8a;font-size:11px;text-anchor:middle}</style>\n"
-      "<defs><marker id=\"tip\" markerWidth=\"9\" markerHeight=\"8\" refX=\"8\" refY=\"4\" orient=\"auto\">"
-      "<path d=\"M0,0 L9,4 L0,8 z\" fill=\"#1a4a8a\"/></marker></defs>\n";
-
   struct Line {
     std::string_view style;
     std::string text;
@@ -181,14 +129,11 @@ class Picture {
   }
 
   void draw_box(const Stage& part) {
-    text_ += fmt::format(
-        "<rect class=\"worker\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"8\" fill=\"{}\" "
-        "stroke=\"#1a4a8a\"/>\n",
-        left(part.rank), margin + title_height, column_width, box_height(),
-        part.nodes == 0 ? "#f4f4f4" : "#e8f0fb");
+    text_ += svg::box(left(part.rank), margin + title_height, column_width, box_height(),
+                      part.nodes == 0 ? "#f4f4f4" : "#e8f0fb");
     int y = margin + title_height + padding;
     for (const Line& each : lines_of(part))
-      text_ += line(left(part.rank) + padding, y += line_height, each.style, each.text);
+      text_ += svg::line(left(part.rank) + padding, y += line_height, each.style, each.text);
   }
 
   void draw_message(std::size_t index) {
@@ -200,10 +145,11 @@ class Picture {
     text_ += fmt::format(
         "<g class=\"message\"><title>{}</title><line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" "
         "stroke=\"#1a4a8a\" stroke-width=\"1.5\" marker-end=\"url(#tip)\"/>\n",
-        escaped(fmt::format("worker {} to worker {}: {}", message.from, message.to, values)),
+        svg::escaped(fmt::format("worker {} to worker {}: {}", message.from, message.to, values)),
         middle(message.from), y, middle(message.to), y);
-    text_ += line((middle(message.from) + middle(message.to)) / 2, y - 6, "label", label, label_letters_max) +
-             "</g>\n";
+    text_ +=
+        svg::line((middle(message.from) + middle(message.to)) / 2, y - 6, "label", label, label_letters_max) +
+        "</g>\n";
   }
 
   const Partition& partition_;

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,15 +32,22 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
-// The first that is placed, as a picture.
+// The first that is placed, or else over a mesh; nothing: none is.
+std::optional<std::string> picture_of(std::span<const Explanation> explanations) {
+  for (const Explanation& each : explanations)
+    if (!each.partition.stages.empty()) return graph::to_svg(each.partition);
+  for (const Explanation& each : explanations)
+    if (each.mesh.mesh != nullptr) return graph::to_svg(each.mesh);
+  return std::nullopt;
+}
+
 std::string write_picture(std::span<const Explanation> explanations, const std::string& path) {
-  const auto placed =
-      std::find_if(explanations.begin(), explanations.end(),
-                   [](const Explanation& explanation) { return !explanation.partition.stages.empty(); });
-  if (placed == explanations.end())
-    return fmt::format("\nNo picture was written to {}: nothing is placed on a worker (Cell.place).\n", path);
-  const std::string picture = graph::to_svg(placed->partition);
-  const Result<> written = real_files().write(path, std::as_bytes(std::span(picture)));
+  const auto picture = picture_of(explanations);
+  if (!picture)
+    return fmt::format(
+        "\nNo picture was written to {}: nothing is placed on a worker (Cell.place), or lies on a mesh.\n",
+        path);
+  const Result<> written = real_files().write(path, std::as_bytes(std::span(*picture)));
   return written ? fmt::format("\nThe picture of the workers is in {}.\n", path)
                  : fmt::format("\nNo picture was written: {}\n", written.error().message);
 }

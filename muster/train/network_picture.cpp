@@ -15,26 +15,24 @@
 namespace muster::train {
 namespace {
 
-// Of a network that is not placed.
 std::string why_none(const graph::Explanation& plan) {
-  if (!plan.divided.mesh.empty())
-    return fmt::format(
-        "{}: its ops are divided over the mesh {}, and none is placed on a worker (Cell.place): "
-        "muster explain --parallel N SCRIPT shows what each rank computes\n",
-        plan.name, plan.divided.mesh);
   return fmt::format("{}: nothing is placed on a worker (Cell.place): each rank computes the whole network\n",
                      plan.name);
+}
+
+bool is_divided(const graph::Explanation& plan) {
+  return !plan.partition.stages.empty() || plan.mesh.mesh != nullptr;
 }
 
 class PictureKeeper final : public graph::FunctionObserver {
  public:
   explicit PictureKeeper(std::string folder) : folder_(std::move(folder)) {}
 
-  // A placed plan says more than one that is not; of others the larger one: a step that trains, and not the
+  // A divided plan says more than one that is not; of others the larger one: a step that trains, and not the
   // evaluation before it.
   void traced(const graph::Function& function, const graph::TraceRecord& trace) override {
     const graph::Explanation plan = function.explain();
-    const std::pair size(!plan.partition.stages.empty(), trace.nodes);
+    const std::pair size(is_divided(plan), trace.nodes);
     if (size <= kept_) return;
     kept_ = size;
     if (const auto written = keep(plan); !written && !std::exchange(has_warned_, true))
@@ -46,13 +44,18 @@ class PictureKeeper final : public graph::FunctionObserver {
  private:
   // The words last: who sees them finds the picture. One of an earlier process of this rank goes.
   Result<> keep(const graph::Explanation& plan) const {
-    if (plan.partition.stages.empty()) {
+    if (!is_divided(plan)) {
       std::error_code ignored;
       std::filesystem::remove(folder_ + "/network.svg", ignored);
       return write("network.txt", why_none(plan));
     }
-    MUSTER_TRY_VOID(write("network.svg", to_svg(plan.partition)));
-    return write("network.txt", to_string(plan.partition));
+    if (plan.partition.stages.empty()) return keep(plan.mesh);
+    return keep(plan.partition);
+  }
+  template <class Divided>
+  Result<> keep(const Divided& divided) const {
+    MUSTER_TRY_VOID(write("network.svg", to_svg(divided)));
+    return write("network.txt", to_string(divided));
   }
   Result<> write(const char* name, const std::string& text) const {
     return real_files().write(folder_ + '/' + name, std::as_bytes(std::span(text)));

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import subprocess
 
 from job import PATIENCE, Process, clean_environment
 from places import BUILD, SEARCH_PATH
@@ -112,6 +113,53 @@ def acting_job(folder, *options, workers=2, where="", scheme="http", **variables
 
 
 # Two steps of two workers. Arguments: placed or whole, and model, eager or by hand.
+
+
+# Four workers share a step: its operators over a mesh, or the updates (Zero).
+MESH = """
+import sys
+import numpy
+import muster
+from muster import nn, ops, parallel, train, dataset as ds
+
+muster.init()
+muster.set_seed(1)
+if sys.argv[1] == "mesh":
+    parallel.mesh(data=2, model=2)
+else:
+    muster.set_auto_parallel_context(
+        parallel_mode="data_parallel", gradients_mean=True, zero=parallel.Zero(3, threshold_bytes=0)
+    )
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Dense(12, 16), nn.Dense(16, 4)
+        if sys.argv[1] == "mesh":
+            parallel.shard(self.fc1.weight, ("model", None))
+            parallel.shard(self.fc2.weight, (None, "model"))
+
+    def construct(self, x):
+        x = parallel.shard(x, ("data", None)) if sys.argv[1] == "mesh" else x
+        return self.fc2(ops.gelu(self.fc1(x)))
+
+rows = numpy.random.default_rng(1).normal(size=(32, 12)).astype(numpy.float32)
+data = ds.NumpySlicesDataset((rows, (rows[:, 0] > 0).astype(numpy.int32)), ["x", "y"], shuffle=False).batch(8)
+net = Net()
+train.Model(net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 0.01)).train(1, data)
+"""
+
+
+def run_mesh(folder, kind):
+    """The folder of a run of four workers."""
+    (folder / "train.py").write_text(MESH)
+    command = ["env", "-C", str(folder), MUSTER, "run", "-n", "4", "--log-dir", "logs", "train.py", kind]
+    environment = {**clean_environment(), "PATH": SEARCH_PATH}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "logs"
+
+
 NETWORKS = """
 import sys
 import numpy

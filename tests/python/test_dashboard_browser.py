@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pages import acting_job, end_job, keep_run, kept_page, line_of_rank, shown_job
+from pages import acting_job, end_job, keep_run, kept_page, line_of_rank, run_mesh, shown_job
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.chrome.options import Options  # noqa: E402
@@ -393,6 +393,22 @@ def test_the_network_is_seen(tmp_path, open_page, size, scheme):
         assert "<b id=markup>worker 0</b>: 7 nodes" in text_of(driver, "network-words")
         driver.find_element(By.ID, "network-picture").location_once_scrolled_into_view  # noqa: B018
         shoot(driver, f"dashboard-network-{size}")
+        check_accessibility(driver)
+        pages = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert pages[0] <= pages[1], "the page is wider than the screen"
+        check_console(driver)
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_a_mesh_is_seen(tmp_path, open_page, size, scheme):
+    with kept_page(run_mesh(tmp_path, "mesh")) as port:
+        driver = open_page(port, size, scheme)
+        width = "return document.querySelector('#network-picture img').naturalWidth"
+        wait_until(driver, lambda _: driver.execute_script(width) > 400)
+        driver.find_element(By.CSS_SELECTOR, "#network-words summary").send_keys(Keys.ENTER)
+        assert "along model: " in text_of(driver, "network-words")
+        driver.find_element(By.ID, "network-picture").location_once_scrolled_into_view  # noqa: B018
+        shoot(driver, f"dashboard-mesh-{size}-{scheme}")
         check_accessibility(driver)
         pages = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
         assert pages[0] <= pages[1], "the page is wider than the screen"

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 from job import PATIENCE, clean_environment
-from pages import MUSTER, NETWORKS, Events, ask, keep_run, kept_page
+from pages import MUSTER, NETWORKS, Events, ask, keep_run, kept_page, run_mesh
 from places import SEARCH_PATH
 
 
@@ -21,6 +21,10 @@ def run(folder, network, *, loop="model"):
     return folder / "logs"
 
 
+def drawn(svg):
+    return [each.get("class") for each in ElementTree.fromstring(svg).iter()]
+
+
 def told(folder):
     """What a page is told of the network, None where nothing; the answer for the picture."""
     with kept_page(folder) as port:
@@ -33,14 +37,34 @@ def told(folder):
 def test_a_placed_network_has_a_picture(tmp_path, loop):
     folder = run(tmp_path, "placed", loop=loop)
     svg = (folder / "network.svg").read_text()
-    drawn = [each.get("class") for each in ElementTree.fromstring(svg).iter()]
-    assert drawn.count("worker") == 2 and drawn.count("message") >= 2
+    assert drawn(svg).count("worker") == 2 and drawn(svg).count("message") >= 2
     assert "TrainOneStepCell on 2 workers" in svg  # not the evaluation before it
     assert "workers: 2, worker 0 has the inputs" in (folder / "network.txt").read_text()
     network, (status, headers, body) = told(folder)
     assert network["has_picture"] and "worker 1: " in network["text"]
     assert (status, headers["Content-Type"]) == (200, "image/svg+xml")
     assert body == svg
+
+
+def test_a_mesh_has_a_picture(tmp_path):
+    folder = run_mesh(tmp_path, "mesh")
+    svg = (folder / "network.svg").read_text()
+    assert drawn(svg).count("worker") == 4 and drawn(svg).count("edge") == 4
+    assert "over 4 ranks: data=2, model=2" in svg
+    assert "part 2 of 2 of dim 0 (model)" in svg
+    assert "all_reduce, " in svg
+    network, (status, _, body) = told(folder)
+    assert network["has_picture"] and "fc1.weight float32 (16, 12): (model, -)" in network["text"]
+    assert "  along model: " in network["text"]
+    assert status == 200 and body == svg
+
+
+def test_zero_has_a_picture(tmp_path):
+    folder = run_mesh(tmp_path, "zero")
+    svg = (folder / "network.svg").read_text()
+    assert drawn(svg).count("worker") == 4 and drawn(svg).count("edge") == 3
+    assert "over 4 ranks: zero=4" in svg and "part 4 of 4 of dim 0 (zero)" in svg
+    assert "along zero: " in (folder / "network.txt").read_text()
 
 
 def test_a_network_that_is_not_placed_says_why_it_has_none(tmp_path):

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <span>
+#include <sstream>
+
 #include "muster/graph/execution/updates.h"
 
 namespace muster::graph {
@@ -68,6 +70,64 @@ std::vector<CallsOfKind> calls_of(const Graph& graph) {
   return made;
 }
 
+// The axes on which the ranks of a call differ: of its group's name, or all.
+std::vector<std::size_t> axes_of_call(const Mesh& mesh, const Attributes& attributes) {
+  std::istringstream group(attributes.get("group", std::string()));
+  std::string word;
+  group >> word;
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; group >> rank;) ranks.push_back(rank);
+  std::vector<std::size_t> axes;
+  for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+    const bool differ = std::ranges::any_of(ranks, [&](std::uint32_t rank) {
+      return mesh.coordinate(rank, axis) != mesh.coordinate(ranks.front(), axis);
+    });
+    if (ranks.empty() || differ) axes.push_back(axis);
+  }
+  return axes;
+}
+
+std::size_t sent_by_call(const Mesh& mesh, const MeshPlan::Calls& calls, std::size_t given_bytes) {
+  std::int64_t ranks = 1;
+  for (const std::size_t axis : calls.axes) ranks *= mesh.axes()[axis].size;
+  return CallsOfKind{.op = calls.op, .ranks = ranks, .calls = 1, .bytes = given_bytes}.sent_bytes();
+}
+
+void add_calls(const Graph& graph, MeshPlan& plan) {
+  for (const Node& node : graph.nodes) {
+    if (!node.op->collective) continue;
+    MeshPlan::Calls call{.op = node.op->name, .axes = axes_of_call(*plan.mesh, node.attributes), .calls = 1};
+    call.sent_bytes = sent_by_call(*plan.mesh, call, bytes_of(graph, node.inputs));
+    const auto found = std::ranges::find_if(
+        plan.calls, [&](const auto& each) { return each.op == call.op && each.axes == call.axes; });
+    if (found == plan.calls.end()) {
+      plan.calls.push_back(std::move(call));
+      continue;
+    }
+    ++found->calls;
+    found->sent_bytes += call.sent_bytes;
+  }
+}
+
+// Over the mesh of its ops, or where only updates are divided, over that of a parameter's pieces.
+MeshPlan mesh_plan(const CompiledPlan& plan) {
+  MeshPlan made{.name = plan.graph.name, .mesh = plan.graph.divided ? plan.graph.divided->axes : nullptr};
+  for (const PlannedParameter& each : plan.parameters) {
+    const auto& share = each.parameter->share();
+    if (share && made.mesh == nullptr) made.mesh = share->layout.mesh;
+  }
+  if (made.mesh == nullptr) return made;
+  for (const PlannedParameter& each : plan.parameters) {
+    const Parameter& parameter = *each.parameter;
+    const TensorLayout whole{.mesh = made.mesh,
+                             .dims = std::vector<TensorLayout::Axes>(parameter.shape().rank())};
+    made.parameters.push_back(
+        {parameter.name(), parameter.type(), parameter.share() ? parameter.share()->layout : whole});
+  }
+  add_calls(plan.graph, made);
+  return made;
+}
+
 TrainingMemory training_memory(const Graph& graph) {
   TrainingMemory made;
   for (const Node& node : graph.nodes) {
@@ -99,6 +159,7 @@ Explanation explain(const CompiledPlan& plan) {
   for (const PlannedParameter& each : plan.parameters)
     made.parameters.emplace_back(each.parameter->name(), each.parameter->held_type());
   if (plan.graph.divided != nullptr) made.divided = *plan.graph.divided;
+  made.mesh = mesh_plan(plan);
   made.calls = calls_of(plan.graph);
   made.training = training_memory(plan.graph);
   if (plan.stage.partition) made.partition = *plan.stage.partition;

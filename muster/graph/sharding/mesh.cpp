@@ -155,6 +155,7 @@ class MeshDivider {
     write_for_good();
     for (const ValueId id : whole_.outputs) made_.outputs.push_back(as(id, plain(id)));
     divided_.mesh = to_string(*mesh_);
+    divided_.axes = mesh_;
     made_.divided = std::make_shared<const DividedOps>(std::move(divided_));
     return std::move(made_);
   }

@@ -70,9 +70,11 @@ nb::typed<nb::list, nb::dict> value_transfers_of(const Explanation& self) {
 }
 
 std::string picture_of(const Explanation& self) {
-  if (self.partition.stages.empty())
-    throw nb::value_error("there is no picture: nothing of the network is placed on a worker (Cell.place)");
-  return graph::to_svg(self.partition);
+  if (!self.partition.stages.empty()) return graph::to_svg(self.partition);
+  if (self.mesh.mesh != nullptr) return graph::to_svg(self.mesh);
+  throw nb::value_error(
+      "there is no picture: nothing of the network is placed on a worker (Cell.place), or lies on a mesh "
+      "(parallel.mesh)");
 }
 
 }  // namespace

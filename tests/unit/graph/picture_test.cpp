@@ -112,6 +112,46 @@ TEST(PartsInWords, TellWhatEachWorkerHoldsAndWhatCrosses) {
   EXPECT_THAT(text, HasSubstr("%9 (reduce_sum)"));
 }
 
+MeshPlan two_by_three() {
+  const auto mesh = std::make_shared<const Mesh>(std::vector<MeshAxis>{{"data", 2}, {"model", 3}});
+  return {.name = "step",
+          .mesh = mesh,
+          .parameters = {{"fc<1>.weight", {DType::float32, {6, 4}}, {mesh, {{1}, {}}}},
+                         {"fc<1>.bias", {DType::float32, {4}}, {mesh, {{}}}}},
+          .calls = {{.op = "all_reduce", .axes = {1}, .calls = 4, .sent_bytes = 2048},
+                    {.op = "all_gather", .axes = {0, 1}, .calls = 2, .sent_bytes = 100}}};
+}
+
+TEST(MeshPicture, HasABoxForEachRankWithWhatItHoldsAndEdgesAlongEachAxis) {
+  const std::string svg = to_svg(two_by_three());
+  expect_well_formed(svg);
+  EXPECT_EQ(count(svg, "class=\"worker\""), 6u);
+  EXPECT_EQ(count(svg, "class=\"edge\""), 4u + 3u) << "along model and along data";
+  EXPECT_EQ(count(svg, ">4 all_reduce, 2.0 KiB<"), 4u) << "along model alone";
+  EXPECT_EQ(count(svg, "stroke-dasharray"), 3u) << "nothing travels along data alone";
+  EXPECT_THAT(svg, HasSubstr("between the ranks of data x model: 2 all_gather, 100 B"));
+  EXPECT_EQ(count(svg, ">data 1, model 2<"), 1u);
+  EXPECT_EQ(count(svg, ">fc&lt;1&gt;.weight (2, 4)<"), 6u);
+  EXPECT_EQ(count(svg, "part 2 of 3 of dim 0 (model)"), 2u);
+  EXPECT_EQ(count(svg, ">holds 48 B of 112 B<"), 6u) << "its part of the weight, and the bias";
+}
+
+TEST(MeshPicture, SaysTheSameInWords) {
+  const std::string text = to_string(two_by_three());
+  EXPECT_THAT(text, HasSubstr("step over 6 ranks: data=2, model=3"));
+  EXPECT_THAT(text, HasSubstr("along model: 4 all_reduce, 2.0 KiB by each rank"));
+  EXPECT_THAT(text, HasSubstr("fc<1>.weight float32 (6, 4): (model, -)"));
+  EXPECT_THAT(text, HasSubstr("fc<1>.bias float32 (4,): whole on each rank"));
+}
+
+TEST(MeshPicture, OfManyRanksShowsSome) {
+  const auto mesh = std::make_shared<const Mesh>(std::vector<MeshAxis>{{"data", 20}, {"model", 10}});
+  const std::string svg = to_svg(MeshPlan{.name = "step", .mesh = mesh});
+  expect_well_formed(svg);
+  EXPECT_EQ(count(svg, "class=\"worker\""), 128u);
+  EXPECT_THAT(svg, HasSubstr("and 72 ranks more"));
+}
+
 }  // namespace picture_test
 }  // namespace
 }  // namespace muster::graph
