@@ -1,5 +1,11 @@
-"""Compiles the backend's part in C++ now, and says where it is: see _compiled.py."""
+"""Compiles the backend's part in C++ now, and says where it is (_compiled.py); or, as `python -m muster.torch trace
+RUN_FOLDER FOLDER`, writes a run's flight recorders in PyTorch's format (_flight_files.py)."""
 
-from muster.torch._compiled import main
+import sys
+
+if sys.argv[1:2] == ["trace"]:
+    from muster.torch._flight_files import main
+else:
+    from muster.torch._compiled import main
 
 main()

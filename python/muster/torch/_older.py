@@ -5,6 +5,7 @@ versions have for them. What calls it from C++ (DistributedDataParallel, functio
 by the same names. Such a group has no other backend beside Muster's.
 """
 
+import torch
 from torch._C import _distributed_c10d as c10d
 from torch._C._distributed_c10d import ProcessGroup
 
@@ -58,6 +59,9 @@ class OlderGroup(Calls, ProcessGroup):
 
     def setGroupDesc(self, desc: str) -> None:  # noqa: N802
         self._group_desc = desc
+
+    # Asked by asynchronous saving (torch.distributed.checkpoint).
+    _device_types = property(lambda self: [torch.device("cpu")])
 
     def _start_coalescing(self, device) -> None:
         self.start_coalescing()

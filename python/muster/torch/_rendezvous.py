@@ -58,9 +58,9 @@ def _is_loopback(address: str) -> bool:
 class _Desk:
     """What each rank says through the store, and what all have said.
 
-    A store may be older than the ranks: torchrun keeps one for all restarts, with what dead ranks have said in
-    it. So rank 0 draws a word, under which all is said, and the others take the newest until its list of ranks
-    has them.
+    A store may be older than the ranks: torchrun keeps one for all restarts, with what dead ranks have said
+    in it. So rank 0 draws a word, under which all is said, and the others take the newest until its list of
+    ranks has them.
     """
 
     def __init__(self, store, rank: int, size: int, timeout: timedelta) -> None:
