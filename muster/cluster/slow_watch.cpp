@@ -305,7 +305,7 @@ std::optional<SlowRank> SlowWatch::judge_work(std::uint32_t number, const Rank& 
                   of_step(others.at(most)), of_step(mine.whole_us())};
 }
 
-// All wait for what comes from there or goes there, and nobody works longer.
+// All wait for what comes from there or goes there, and no other works longer.
 std::optional<SlowRank> SlowWatch::judge_network(std::uint32_t number, const Rank& rank) const {
   if (rank.late_trips < late_trips_min) return std::nullopt;
   const Turn mine = sum(rank);

@@ -1,4 +1,4 @@
-// Private to graph: what the pictures of plans are drawn with.
+// Private to graph: SVG elements that the pictures of plans share.
 #pragma once
 
 #include <cstddef>

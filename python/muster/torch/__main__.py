@@ -1,5 +1,8 @@
-"""Compiles the backend's part in C++ now, and says where it is (_compiled.py); or, as `python -m muster.torch trace
-RUN_FOLDER FOLDER`, writes a run's flight recorders in PyTorch's format (_flight_files.py)."""
+"""Compiles the backend's part in C++ now, and says where it is (_compiled.py).
+
+`python -m muster.torch trace RUN_FOLDER FOLDER` writes a run's flight recorders in PyTorch's format instead
+(_flight_files.py).
+"""
 
 import sys
 

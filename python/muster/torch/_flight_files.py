@@ -1,7 +1,7 @@
 """Flight recorders of a run of Muster, as files that PyTorch's analyzer (`torchfrtrace`) reads.
 
-The recorder of a worker is a file of its run's folder (docs/formats/flight.md); PyTorch's is a pickle for each
-rank. Messages between two ranks are left out: the analyzer wants those of a group in one order on all ranks.
+The recorder of a worker is a file of its run's folder (docs/formats/flight.md); PyTorch's is a pickle for
+each rank. Messages between two ranks are left out: the analyzer wants those of a group in one order on all ranks.
 """
 
 import pickle
@@ -43,7 +43,7 @@ class _Flight:
 
 
 def _members(flights: list[_Flight]) -> dict[int, list[int]]:
-    """The ranks of the job in each group, by their rank in it; those of which there is no file are left out."""
+    """The ranks of the job in each group, by their rank in it; without those of which there is no file."""
     ranks: dict[int, dict[int, int]] = defaultdict(dict)
     for flight in flights:
         for group, (rank, _) in flight.groups.items():
@@ -118,6 +118,8 @@ def write_traces(run: Path, to: Path) -> list[Path]:
 
 
 def main() -> None:
+    if len(sys.argv) != 4:
+        sys.exit("usage: python -m muster.torch trace RUN_FOLDER FOLDER")
     run, to = map(Path, sys.argv[2:])
     written = write_traces(run, to)
     print(f"wrote {len(written)} files; read them with: torchfrtrace --prefix rank_ {to}")
