@@ -183,7 +183,7 @@ WORDS = {
 
 def run(cause: str, step_s: float, seconds: float) -> tuple[str, int, float]:
     """What was named; steps and seconds from when the rank became slow, or from the start where none does."""
-    onset = 0 if cause in NONE else max(20, min(200, round(3 / step_s)))
+    onset = 0 if cause in NONE else max(30, min(200, round(5 / step_s)))
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         job = Job(cause, step_s, onset, Path(name), stack)
         begin = time.monotonic()

@@ -1,7 +1,8 @@
 """Flight recorders of a run of Muster, as files that PyTorch's analyzer (`torchfrtrace`) reads.
 
 The recorder of a worker is a file of its run's folder (docs/formats/flight.md); PyTorch's is a pickle for
-each rank. Messages between two ranks are left out: the analyzer wants those of a group in one order on all ranks.
+each rank. Messages between two ranks are left out: the analyzer wants those of a group in one order on all
+ranks.
 """
 
 import pickle
