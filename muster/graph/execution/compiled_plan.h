@@ -27,7 +27,7 @@ struct PlannedStep {
   std::string_view kernel;
   std::size_t node = 0;        // the first
   std::size_t nodes = 1;       // more than one: updates that run as one
-  bool is_async = false;       // a send or receive that is worth another thread
+  bool is_async = false;       // a call that is worth another thread
   std::size_t wait_count = 0;  // how many of the plan's collective calls must be done before
 
   bool is_collective() const { return kind != Kind::compute; }

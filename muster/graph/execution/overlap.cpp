@@ -48,6 +48,7 @@ std::vector<bool> transfers_beside(const Graph& graph, const std::vector<std::si
 Overlap overlap_of(const Graph& graph) {
   const std::vector<ValueId> roots = roots_of(graph);
   Overlap made{.joins = std::vector<std::size_t>(graph.nodes.size(), 0), .any = false, .beside = {}};
+  std::vector<bool> is_worth_it(graph.nodes.size(), false);
   for (std::size_t call = 0; call < graph.nodes.size(); ++call) {
     if (!graph.nodes[call].op->collective) continue;
     const std::vector<ValueId>& results = graph.nodes[call].outputs;  // not views, so their own roots
@@ -61,8 +62,10 @@ Overlap overlap_of(const Graph& graph) {
     }
     made.joins[call] = next;
     made.any = made.any || computes;
+    is_worth_it[call] = computes && !is_transfer(graph.nodes[call]);
   }
   made.beside = transfers_beside(graph, made.joins);
+  for (std::size_t i = 0; i < is_worth_it.size(); ++i) made.beside[i] = made.beside[i] || is_worth_it[i];
   return made;
 }
 

@@ -15,8 +15,9 @@ struct Overlap {
   std::vector<std::size_t> joins;
   // Whether anything is computed between any call and its join.
   bool any = false;
-  // By node: whether a send or receive is worth another thread. Something is computed until it is joined, or
-  // until the next one begins that is; and a send is large: small ones are gone before a thread wakes up.
+  // By node: whether a call is worth another thread. Something is computed until it is joined, or, of a send
+  // or receive, until the next one begins that is; and a send is large: small ones are gone before a thread
+  // wakes up.
   std::vector<bool> beside;
 };
 Overlap overlap_of(const Graph& graph);

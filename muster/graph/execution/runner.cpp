@@ -248,7 +248,8 @@ class Runner::Run {
   bool goes_to_a_thread(const PlannedStep& step) {
     ++begun_;
     if (thread_ == nullptr) return false;
-    if (step.kind == Kind::reduction) return reduces_async_;
+    if (step.kind == Kind::reduction)
+      return reduction_waits_ = reduces_async_ && (reduction_waits_ || step.is_async);
     bool& waits = step.kind == Kind::receive ? receive_waits_ : send_waits_;
     return waits = waits || step.is_async;
   }
@@ -270,7 +271,7 @@ class Runner::Run {
       timed(index, [&] { thread_of(plan_.steps[index]).wait(made.ticket); });
       MUSTER_TRY_VOID(outcome(made));
     }
-    if (joined_ == begun_) send_waits_ = receive_waits_ = false;
+    if (joined_ == begun_) send_waits_ = receive_waits_ = reduction_waits_ = false;
     return {};
   }
 
@@ -303,6 +304,7 @@ class Runner::Run {
   std::size_t joined_ = 0;      // of these; those that ran in their turn, too
   bool send_waits_ = false;     // whether a send that was given to the thread may not be done
   bool receive_waits_ = false;  // likewise
+  bool reduction_waits_ = false;
   std::optional<AnomalyWatch> watch_;
 };
 

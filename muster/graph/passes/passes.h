@@ -30,6 +30,9 @@ void fuse_pads(Graph& graph);
 void fuse(Graph& graph);
 // An all_reduce that asks for buckets becomes several, each right behind the node that makes its last input.
 void make_buckets(Graph& graph);
+// Calls that gather parameters serve all uses that are near, those that reduce go right behind what they
+// reduce, and small ones of either kind travel together.
+void join_calls(Graph& graph);
 // Updates of parameters go as far back as they may, so that they stand in a row and run as one pass.
 void gather_updates(Graph& graph);
 
