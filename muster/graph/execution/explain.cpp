@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "muster/graph/execution/updates.h"
+#include "muster/graph/passes/uses.h"
 
 namespace muster::graph {
 namespace {
