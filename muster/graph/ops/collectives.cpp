@@ -268,8 +268,7 @@ std::vector<Op> rows() {
        .documentation =
            "The tensors of all `ranks` ranks joined along the first axis, in the order of the ranks. Every "
            "rank calls it with a tensor of the same type; or with several, which travel together, each "
-           "joined "
-           "for itself.",
+           "joined for itself.",
        .inputs_max = 65536,
        .outputs = 0,
        .infer = infer_all_gather,

@@ -339,10 +339,9 @@ void bind_model_checkpoint(nb::module_& core) {
   bind_callback_class<train::ModelCheckpoint>(
       core, "ModelCheckpoint",
       "Writes DIRECTORY/PREFIX-EPOCH_STEP.ckpt (or .safetensors) with the parameters of network and "
-      "optimizer, "
-      "and beside it "
-      "PREFIX-EPOCH_STEP.state with what else train(resume='last') goes on from. Where files of an earlier "
-      "training lie, PREFIX becomes PREFIX_1 and so on; a training that goes on keeps its own.")
+      "optimizer, and beside it PREFIX-EPOCH_STEP.state with what else train(resume='last') goes on from. "
+      "Where files of an earlier training lie, PREFIX becomes PREFIX_1 and so on; a training that goes on "
+      "keeps its own.")
       .def(
           "__init__",
           [](nb::pointer_and_handle<train::ModelCheckpoint> self, std::string prefix,

@@ -162,8 +162,7 @@ void bind_conv(nb::module_& core) {
            nb::arg("dilation") = 1, nb::arg("group") = 1, nb::arg("has_bias") = false,
            nb::arg("weight_init") = nb::none(), nb::arg("bias_init") = nb::none(),
            "Sizes as Conv2d's. `output_padding`, with pad_mode 'pad', is below the stride or the dilation: "
-           "so many "
-           "rows and columns more at the end.");
+           "so many rows and columns more at the end.");
 }
 
 void bind_pools(nb::module_& core) {

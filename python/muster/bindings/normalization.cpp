@@ -156,9 +156,9 @@ void bind_normalization(nb::module_& core) {
   bind_cell_class<nn::GroupNorm>(
       core, "GroupNorm",
       "(x - mean) / sqrt(variance + eps) * gamma + beta, mean and variance over each of num_groups equal "
-      "groups "
-      "of the channels of each sample of x (N, num_channels, ...). Its parameters are `gamma` and `beta` "
-      "(num_channels,). With as many groups as channels it is instance normalization. Wu and He, ECCV 2018.")
+      "groups of the channels of each sample of x (N, num_channels, ...). Its parameters are `gamma` and "
+      "`beta` (num_channels,). With as many groups as channels it is instance normalization. Wu and He, ECCV "
+      "2018.")
       .def("__init__", &init_group_norm, keeps_arguments, nb::arg("num_groups"), nb::arg("num_channels"),
            nb::arg("eps") = 1e-5, nb::arg("affine") = true, nb::arg("gamma_init") = "ones",
            nb::arg("beta_init") = "zeros", "With `affine` gamma and beta are trained.");

@@ -40,10 +40,10 @@ constexpr const char* recurrent_doc =
     "Called with x (T, N, input_size), or (N, T, input_size) with batch_first; then, or zeros, the states "
     "before the first step, each (num_layers x directions, N, hidden_size); then, or T for all, the lengths "
     "(N,) of the samples, whole numbers: behind its length a sample's outputs are 0 and its state stays. "
-    "Gives "
-    "the outputs of the last layer (T, N, directions x hidden_size), then the states behind the last step. "
-    "Its parameters of layer i, also with the ending `_reverse`, are `weight_ih_l<i>` (gates x hidden_size, "
-    "features), `weight_hh_l<i>` (gates x hidden_size, hidden_size), `bias_ih_l<i>` and `bias_hh_l<i>`. ";
+    "Gives the outputs of the last layer (T, N, directions x hidden_size), then the states behind the last "
+    "step. Its parameters of layer i, also with the ending `_reverse`, are `weight_ih_l<i>` (gates x "
+    "hidden_size, features), `weight_hh_l<i>` (gates x hidden_size, hidden_size), `bias_ih_l<i>` and "
+    "`bias_hh_l<i>`. ";
 
 template <class Made, class Init, class... More>
 void bind_recurrent(nb::module_& core, const char* name, const char* doc, Init init, const More&... more) {
@@ -114,15 +114,13 @@ void bind_sequences(nb::module_& core) {
       "softmax(q k^T / sqrt(depth)) v for each of num_heads equal parts of the features, between Dense cells "
       "`query`, `key`, `value` and `out`. Called with query (N, L, embed_size), or with query, key (N, S, "
       "key_size) and value (N, S, value_size); then may follow a mask that broadcasts to (N, num_heads, L, "
-      "S): "
-      "bool, True where a query sees a key, or floats that are added to the products. Gives (N, L, "
+      "S): bool, True where a query sees a key, or floats that are added to the products. Gives (N, L, "
       "embed_size). Vaswani et al., NeurIPS 2017.")
       .def("__init__", &init_attention, keeps_arguments, nb::arg("embed_size"), nb::arg("num_heads"),
            nb::arg("dropout") = 0.0, nb::arg("has_bias") = true, nb::arg("is_causal") = false,
            nb::arg("key_size") = nb::none(), nb::arg("value_size") = nb::none(),
            "`dropout` in [0, 1) is of the attention's weights, while the cell trains. With `is_causal` query "
-           "i "
-           "sees keys 0 to i. `key_size` and `value_size` are embed_size unless given.");
+           "i sees keys 0 to i. `key_size` and `value_size` are embed_size unless given.");
   bind_cell_class<nn::TransformerEncoderLayer>(
       core, "TransformerEncoderLayer",
       "Attention of a sequence to itself, then two Dense cells, `linear1` to feed_forward_size and `linear2` "
@@ -136,8 +134,7 @@ void bind_sequences(nb::module_& core) {
       core, "TransformerDecoderLayer",
       "Causal attention of a sequence to itself, attention to `memory`, what an encoder gave, then two Dense "
       "cells as TransformerEncoderLayer's. Called with x (N, L, embed_size) and memory (N, S, embed_size), "
-      "and "
-      "a mask of the memory may follow. Gives (N, L, embed_size). Vaswani et al., NeurIPS 2017.")
+      "and a mask of the memory may follow. Gives (N, L, embed_size). Vaswani et al., NeurIPS 2017.")
       .def("__init__", &init_decoder_layer, keeps_arguments, nb::arg("embed_size"), nb::arg("num_heads"),
            nb::arg("feed_forward_size") = 2048, nb::arg("dropout") = 0.1, nb::arg("activation") = "relu",
            nb::arg("epsilon") = 1e-5, nb::arg("norm_first") = false, layer_arguments_doc);
