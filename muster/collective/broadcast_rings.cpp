@@ -228,7 +228,9 @@ Result<> BroadcastRings::await(LocalGroup::RingBell& bell, Ready&& ready, const 
       net::futex_wait(bell.rung, seen, std::min(left, sleep));
     if (ready()) return {};
     look_while_waiting();
-    if (group_.aborted()) return fail(group_.abort_reason());
+    const bool is_aborted = group_.aborted();
+    if (ready()) return {};  // what a rank did before it left counts
+    if (is_aborted) return fail(group_.abort_reason());
     MUSTER_TRY_VOID(check(call));
     if (left > Duration::zero()) continue;
     const std::chrono::duration<double> waited = group_.clock().now() - start;

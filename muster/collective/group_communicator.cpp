@@ -104,6 +104,7 @@ Result<std::unique_ptr<Communicator>> connect(Group group, Listener listener, Op
     for (const Lane& lane : layout.lanes()) linked.push_back(lane.peer);
     MUSTER_TRY(acceptor, ReconnectAcceptor::open(kept, std::move(linked), std::move(listener),
                                                  options.security, options.clock));
+    acceptor->take(std::move(connections.early));
   }
   return std::make_unique<GroupCommunicator>(kept, std::move(layout), std::move(connections),
                                              std::move(acceptor), std::move(stop), std::move(origin));

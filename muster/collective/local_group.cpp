@@ -170,7 +170,9 @@ Result<> LocalGroup::wait_long(const Call& call, const Checks& checks, TimePoint
     shared.sleepers.fetch_sub(1);
     if (released()) return {};
     look_while_waiting();
-    if (aborted()) return fail(abort_reason());
+    const bool is_over = aborted();
+    if (released()) return {};  // a rank leaves behind its call, which was everybody's
+    if (is_over) return fail(abort_reason());
     MUSTER_TRY_VOID(checks.own(call));
     if (left <= Duration::zero()) {
       const std::chrono::duration<double> waited = clock_.now() - start;

@@ -122,7 +122,16 @@ TimePoint ReconnectAcceptor::deadline() const {
 void ReconnectAcceptor::serve() {
   const std::lock_guard lock(mutex_);
   if (is_shut_) return;
-  for (Handshakes::Candidate& candidate : handshakes_->hear())
+  admit_all(handshakes_->hear());
+}
+
+void ReconnectAcceptor::take(std::vector<Handshakes::Candidate> early) {
+  const std::lock_guard lock(mutex_);
+  admit_all(std::move(early));
+}
+
+void ReconnectAcceptor::admit_all(std::vector<Handshakes::Candidate> candidates) {
+  for (Handshakes::Candidate& candidate : candidates)
     if (const auto done = admit(candidate); !done)
       handshakes_->refuse(candidate.socket, done.error().message);
   has_news_ = !reconnections_.empty() || !reconnect_requests_.empty();

@@ -64,6 +64,8 @@ class ReconnectAcceptor {
   TimePoint deadline() const;
   // Hears every peer that is there, without waiting.
   void serve();
+  // Peers that came before this listened.
+  void take(std::vector<Handshakes::Candidate> early);
   // Rung when a thread leaves work on a connection to the one that serves the acceptor.
   const net::Bell& bell() const { return bell_; }
   // Connections for calls are not made again any more: a peer that asks for one is told the reason.
@@ -77,6 +79,7 @@ class ReconnectAcceptor {
                     net::TcpListener tcp, std::shared_ptr<const net::Security> security, LinkOffer offer,
                     net::Bell bell, const Clock& clock);
   FrameOrigin origin() const { return {.epoch = group_->epoch, .job_id = group_->job_id}; }
+  void admit_all(std::vector<Handshakes::Candidate> candidates);
   Result<> admit(Handshakes::Candidate& candidate);
   Result<> answer(net::Socket& socket, const Welcome& welcome) const;
   bool is_awaited(const Hello& hello) const;

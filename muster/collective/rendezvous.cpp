@@ -67,7 +67,8 @@ Result<Connections> Rendezvous::meet() {
   MUSTER_TRY_VOID(connect_to_first());
   MUSTER_TRY_VOID(accept_all());
   MUSTER_TRY_VOID(await_all_welcomes());
-  Connections met{.links = {}, .local = std::move(local_), .alarms = std::move(alarms_)};
+  Connections met{
+      .links = {}, .local = std::move(local_), .alarms = std::move(alarms_), .early = std::move(early_)};
   for (std::size_t i = 0; i < linked_.size(); ++i)
     met.links.push_back(
         {layout_.lanes()[i].peer, make_link(std::move(linked_[i]->socket), linked_[i]->kind)});
@@ -194,6 +195,10 @@ Result<> Rendezvous::accept_all() {
 }
 
 Result<> Rendezvous::welcome(Handshakes::Candidate candidate) {
+  if (comes_early(candidate)) {
+    early_.push_back(std::move(candidate));
+    return {};
+  }
   if (const auto reason = reason_to_refuse(candidate); !reason.empty()) {
     handshakes_->refuse(candidate.socket, reason);
     return {};
@@ -210,6 +215,13 @@ Result<> Rendezvous::welcome(Handshakes::Candidate candidate) {
     linked_[lane_to(rank)] = Linked{std::move(candidate.socket), true, kind};
   --awaited_;
   return {};
+}
+
+// A rank for which all have come makes its first calls while others still wait.
+bool Rendezvous::comes_early(const Handshakes::Candidate& candidate) const {
+  return !candidate.local && candidate.hello.intent != Intent::join &&
+         check_hello(candidate.hello, candidate.socket, group_) &&
+         early_.size() < all_purposes.size() * layout_.size();
 }
 
 bool Rendezvous::hand_over_memory(net::Socket& socket) {

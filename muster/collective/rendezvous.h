@@ -30,6 +30,8 @@ struct Connections {
   std::vector<Connected> links;     // in the order of the lanes
   std::optional<LocalGroup> local;  // absent for a rank that is alone on its host
   std::optional<Alarms> alarms;     // absent, too, where all ranks are on one host
+  // Of ranks that had met before this one had: a message needs a connection of its own.
+  std::vector<Handshakes::Candidate> early;
 };
 
 class Rendezvous {
@@ -54,6 +56,7 @@ class Rendezvous {
   Result<> connect_to_first();
   Result<> accept_all();
   Result<> welcome(Handshakes::Candidate candidate);
+  bool comes_early(const Handshakes::Candidate& candidate) const;
   bool hand_over_memory(net::Socket& socket);
   Result<> take_memory();
   std::string reason_to_refuse(const Handshakes::Candidate& candidate) const;
@@ -88,6 +91,7 @@ class Rendezvous {
   std::vector<bool> has_memory_;               // by place on the host, at the first rank of a host
   std::size_t awaited_ = 0;                    // ranks that have yet to come
   std::optional<Handshakes> handshakes_;       // while it meets
+  std::vector<Handshakes::Candidate> early_;   // for the group that is being made
 };
 
 }  // namespace muster::collective

@@ -131,6 +131,35 @@ std::string name_of(const ::testing::TestParamInfo<Hosts>& hosts) {
 const auto every_layout = ::testing::Values(Hosts::one, Hosts::each_its_own, Hosts::two_interleaved);
 INSTANTIATE_TEST_SUITE_P(Layouts, Failure, every_layout, name_of);
 
+// The rank that waits has looked for its peer's part for the last time when the peer makes the call and
+// leaves.
+std::function<void()> once_while_waiting;
+void while_waiting() {
+  if (const auto work = std::exchange(once_while_waiting, {})) work();
+}
+
+TEST(Leaving, BehindACallEndsItForNoRankThatStillWaitsInIt) {
+  const std::vector<std::function<Result<>(Communicator&)>> calls = {
+      [](Communicator& comm) { return comm.barrier(); },
+      [bytes = Bytes(64)](Communicator& comm) mutable {
+        return comm.broadcast(bytes.data(), bytes.size(), 1);
+      }};
+  for (const auto& call : calls) {
+    const Ranks comms = connect_ranks(2, Hosts::one, patient);
+    once_while_waiting = [&] {
+      std::thread([&] {
+        EXPECT_TRUE(call(*comms[1]));
+        comms[1]->leave({Code::peer_lost, "worker 1 has left"});
+      }).join();
+    };
+    set_while_waiting(&while_waiting);
+    const auto done = call(*comms[0]);
+    set_while_waiting(nullptr);
+    EXPECT_TRUE(done) << done.error().message;
+    EXPECT_FALSE(once_while_waiting) << "it did not wait";
+  }
+}
+
 TEST(Fork, AChildCanNeitherCallNorHarmItsParentsGroup) {
   Ranks comms = connect_ranks(2, Hosts::one, patient);
   const pid_t child = ::fork();

@@ -310,6 +310,29 @@ TEST_P(Messages, OfARankThatHasLeftArriveAndTheOthersGoOn) {
   }
 }
 
+// A rank makes its first message as soon as its own connections are there; others may still wait for theirs
+// then.
+TEST_P(Messages, ReachARankThatStillConnects) {
+  constexpr std::uint32_t ranks = 4;
+  constexpr int groups = 40;
+  for (int i = 0; i < groups; ++i) {
+    Prepared prepared = prepare(ranks, GetParam());
+    Ranks comms(ranks);
+    run_threads(ranks, [&](std::uint32_t rank) {
+      Group group{.epoch = 1, .job_id = 7, .rank = rank, .endpoints = prepared.endpoints};
+      auto connected = connect(std::move(group), std::move(prepared.listeners[rank]), {});
+      ASSERT_TRUE(connected) << "rank " << rank << ": " << connected.error().message;
+      comms[rank] = *std::move(connected);
+      const std::uint32_t next = (rank + 1) % ranks, last = (rank + ranks - 1) % ranks;
+      const Bytes own(1, std::byte(rank)), others(1, std::byte(last));
+      std::thread sender([&] { expect_sent(send(*comms[rank], next, own)); });
+      expect_message(*comms[rank], last, others);
+      sender.join();
+    });
+    if (HasFailure()) return;
+  }
+}
+
 std::string name_of(const ::testing::TestParamInfo<Hosts>& hosts) {
   constexpr const char* names[] = {"OneHost", "EachItsOwn", "TwoInterleaved"};
   return names[static_cast<int>(hosts.param)];
