@@ -31,7 +31,9 @@ const curves = new Curves($("curves"), [
 // ---- What comes -------------------------------------------------------------------------------------------
 
 const source = new EventSource("events");
-const on = (name, take) => source.addEventListener(name, (event) => take(JSON.parse(event.data)));
+// The first events may come before the other scripts, which draw them.
+const loaded = new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve));
+const on = (name, take) => source.addEventListener(name, async (event) => { await loaded; take(JSON.parse(event.data)); });
 on("hello", (hello) => {
   page.columns = hello.columns;
   page.events = hello.events;
@@ -60,7 +62,7 @@ on("event", (event) => {
 on("network", (network) => { page.network = network; drawNetwork(); });
 on("silent", () => { page.isSilent = true; draw(); });
 on("end", (end) => { page.end = end; source.close(); endActions(); draw(); if (!page.state) drawEvents(); });
-source.addEventListener("error", () => { if (!page.end) { page.isSilent = true; draw(); } });
+source.addEventListener("error", async () => { await loaded; if (!page.end) { page.isSilent = true; draw(); } });
 
 // ---- Actions ----------------------------------------------------------------------------------------------
 
