@@ -114,9 +114,9 @@ def wait_until_words_are_lost(hosts):
 @needs_namespaces
 def test_a_host_that_is_cut_off_and_comes_back_in_time_loses_nothing(two_hosts):
     _, b = two_hosts
-    with in_job(two_hosts, 300, MS_SCHED_HOST="10.77.0.1") as job:
+    with in_job(two_hosts, 2000, MS_SCHED_HOST="10.77.0.1") as job:
         undisturbed = result(job)
-    with in_job(two_hosts, 300, MS_SCHED_HOST="10.77.0.1", MS_NODE_TIMEOUT="30") as job:
+    with in_job(two_hosts, 2000, MS_SCHED_HOST="10.77.0.1", MS_NODE_TIMEOUT="30") as job:
         for worker in job.workers:
             worker.wait_for_line("first step")
         subprocess.run([*b, "ip", "link", "set", "cable", "down"], check=True)

@@ -315,8 +315,12 @@ TEST(SupervisorRestarts, NoSchedulerWhoseWorkersHaveLeft) {
   EXPECT_THAT(job.text(), Not(HasSubstr("starting it again")));
 }
 
+// As the scheduler of a job that bears deaths does.
+const std::string keeps_a_log =
+    ": scheduler; mkdir -p $FOLDER/recovery; touch $FOLDER/recovery/scheduler.log; ";
+
 TEST(SupervisorRestarts, NobodyWhoDiesWhenTheJobHasEnded) {
-  Job job({": scheduler; echo $$ > $FOLDER/pid",
+  Job job({keeps_a_log + "echo $$ > $FOLDER/pid",
            "until [ -s $FOLDER/pid ]; do :; done; while kill -0 $(cat $FOLDER/pid) 2>/dev/null; do :; done; "
            "kill -SEGV $$"},
           {.restarts = 5});
@@ -326,7 +330,7 @@ TEST(SupervisorRestarts, NobodyWhoDiesWhenTheJobHasEnded) {
 }
 
 TEST(SupervisorRestarts, AndEndsWhoComesBackWhenTheJobHasEnded) {
-  Job job({": scheduler; until [ -e $FOLDER/second ]; do :; done",
+  Job job({keeps_a_log + "until [ -e $FOLDER/second ]; do :; done",
            "[ -e $FOLDER/died ] && touch $FOLDER/second && exec sleep 60; touch $FOLDER/died; kill -KILL $$"},
           {.settle_ms = 50, .restarts = 5});
   EXPECT_THAT(job.wait(), Eq(0));
