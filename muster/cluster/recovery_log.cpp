@@ -9,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "muster/cluster/scheduler_process.h"
 #include "muster/cluster/wire.h"
 
 namespace muster::cluster {
@@ -241,7 +242,7 @@ RecoveryLog::RecoveryLog(std::string path, net::ProcessDescriptor lock)
 
 Result<RecoveryLog> RecoveryLog::open(const std::string& folder, const Clock& clock) {
   MUSTER_TRY(auto lock, lock_folder(folder, clock));
-  RecoveryLog log(folder + "/scheduler.log", std::move(lock));
+  RecoveryLog log(fmt::format("{}/{}", folder, recovery_log_name), std::move(lock));
   const auto bytes = real_files().read(log.path_);
   if (!bytes && bytes.error().code == Code::not_found) return log;
   if (!bytes) return fail(bytes.error());

@@ -11,6 +11,9 @@ namespace muster::cluster {
 // signals.
 using Interrupted = std::function<bool()>;
 
+// Of a job whose processes may come back, below MS_RECOVERY_PATH: it stays when the job has ended.
+inline constexpr const char* recovery_log_name = "scheduler.log";
+
 struct SchedulerOptions {
   std::optional<std::uint64_t> seed = {};  // the job's; absent: drawn
   Interrupted interrupted = {};            // absent: never

@@ -16,12 +16,13 @@
 namespace muster::graph {
 namespace {
 
+using svg::line_height;
+using svg::margin;
+using svg::padding;
+
 // All lengths are pixels.
-constexpr int margin = 24;
 constexpr int box_width = 210;
 constexpr int column_gap = 150;
-constexpr int line_height = 18;
-constexpr int padding = 12;
 constexpr int title_height = 24;
 constexpr std::size_t title_letters_max = 100;
 // A picture of more is none.

@@ -12,12 +12,13 @@
 namespace muster::graph {
 namespace {
 
+using svg::line_height;
+using svg::margin;
+using svg::padding;
+
 // All lengths are pixels.
-constexpr int margin = 24;
 constexpr int column_width = 230;
 constexpr int column_gap = 50;
-constexpr int line_height = 18;
-constexpr int padding = 12;
 constexpr int title_height = 44;
 constexpr int message_height = 34;
 constexpr int label_width = 260;

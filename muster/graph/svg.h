@@ -7,6 +7,10 @@
 
 namespace muster::graph::svg {
 
+// Around a picture, between the lines of a text, and around what is in a box; in pixels.
+inline constexpr int margin = 24;
+inline constexpr int line_height = 18;
+inline constexpr int padding = 12;
 // Longer ones are cut, and whole where the pointer rests on them.
 inline constexpr std::size_t line_letters_max = 30;
 

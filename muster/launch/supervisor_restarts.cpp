@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/cluster/cluster.h"
 #include "muster/launch/dashboard/job_server.h"
 #include "muster/launch/process.h"
 #include "muster/launch/runs/run_record.h"
@@ -54,8 +55,8 @@ void Supervisor::tell_of_end_behind_the_end(const Running& process) {
 // The scheduler has ended well, so all of its members have left: a process that is started again has no job.
 // A script that is no scheduler, though it was started as one, keeps no log of the job.
 void Supervisor::note_end_of_job() {
-  if (std::error_code ignored; !std::filesystem::exists(options_.recovery_folder + "/scheduler.log", ignored))
-    return;
+  const auto log = std::filesystem::path(options_.recovery_folder) / cluster::recovery_log_name;
+  if (std::error_code ignored; !std::filesystem::exists(log, ignored)) return;
   job_has_ended_ = true;
   for (Running& process : processes_) {
     if (process.restarts.restarts() == 0 || process.is_over()) continue;

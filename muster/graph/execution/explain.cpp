@@ -49,12 +49,6 @@ PlanStep explain_step(const CompiledPlan& plan, const PlannedStep& step) {
 
 namespace {
 
-std::size_t bytes_of(const Graph& graph, std::span<const ValueId> ids) {
-  std::size_t sum = 0;
-  for (const ValueId id : ids) sum += graph.values[id].size_bytes();
-  return sum;
-}
-
 std::vector<CallsOfKind> calls_of(const Graph& graph) {
   std::vector<CallsOfKind> made;
   for (const Node& node : graph.nodes) {

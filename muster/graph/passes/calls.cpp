@@ -30,12 +30,6 @@ const Op& reduce_scatter_op() {
   return op;
 }
 
-std::size_t bytes_of(const Graph& graph, std::span<const ValueId> ids) {
-  std::size_t sum = 0;
-  for (const ValueId id : ids) sum += graph.values[id].size_bytes();
-  return sum;
-}
-
 // A parameter and the attributes of a call: it may be gathered in several groups.
 using Attributed = std::pair<ValueId, std::string>;
 

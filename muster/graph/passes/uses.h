@@ -1,8 +1,9 @@
-// Private to graph: producer and users of each value, for passes.
+// Private to graph: producer, users and sizes of values, for passes and explanations.
 #pragma once
 
 #include <numeric>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "muster/graph/nodes.h"
@@ -23,6 +24,13 @@ inline Uses uses_of(const Graph& graph) {
   }
   for (const ValueId id : graph.outputs) ++uses.count[id];
   return uses;
+}
+
+// Of these values together.
+inline std::size_t bytes_of(const Graph& graph, std::span<const ValueId> ids) {
+  std::size_t sum = 0;
+  for (const ValueId id : ids) sum += graph.values[id].size_bytes();
+  return sum;
 }
 
 // By value: what it is another name of. Views and in-place updates are their input; all others are
