@@ -91,6 +91,7 @@ class RunStore::Implementation {
   void look_again();
   const std::string& root() const { return root_; }
   std::string problem() const;
+  std::string unread() const;
   std::optional<std::string> lost() const { return is_attached_ ? ownership_.lost() : std::nullopt; }
   std::vector<PointId> points() const;
   bool is_shared(const PointId& id) const;
@@ -129,7 +130,8 @@ class RunStore::Implementation {
   Result<Hold> attach();
   Result<Hold> take_folder();
   void set_problem(std::string problem);
-  void read_what_is_there();
+  void set_unread(std::string why);
+  void read_what_is_there(const Error& not_written);
   Result<> read_points(bool may_write);
   Result<Manifest> read_own_manifest(const PointId& id) const;
   const JournalContent& calls() const { return journal_ ? journal_->content() : calls_read_; }
@@ -157,6 +159,7 @@ class RunStore::Implementation {
   Common common_;
   std::optional<std::uint64_t> begun_;
   std::string problem_;
+  std::string unread_;
   std::optional<Journal> journal_;
   JournalContent calls_read_;  // where there is no journal to write to
   Ledger ledger_;
@@ -169,7 +172,7 @@ Result<> RunStore::Implementation::open() {
   if (opened) return {};
   if (!may_pass(opened.error())) return fail(opened.error());
   ownership_.note_owner();
-  read_what_is_there();
+  read_what_is_there(opened.error());
   log::error(
       fmt::format("no recovery points can be kept in '{}': {}. The job goes on; while it is so, this worker "
                   "has only what the others hold. Each save tries again",
@@ -186,6 +189,7 @@ Result<RunStore::Implementation::Writing> RunStore::Implementation::begin_writin
     if (held.error().code == Code::refused) {
       lost_ = held.error();
       set_problem(lost_->message);
+      set_unread(lost_->message);
     }
     if (held.error().code != Code::not_found) return fail(std::move(held).error());
     is_attached_ = false;  // the folder has vanished, or a late process was there
@@ -231,26 +235,35 @@ Result<Hold> RunStore::Implementation::take_folder() {
 
 // Whose the folder was when this process came stays what it was: another process may have taken it since.
 void RunStore::Implementation::look_again() {
-  if (const auto opened = begin_writing(); opened || !may_pass(opened.error())) return;
+  const auto opened = begin_writing();
+  if (opened || !may_pass(opened.error())) return;
   const std::lock_guard thread(writing_mutex_);
-  if (!is_attached_) read_what_is_there();
+  if (!is_attached_) read_what_is_there(opened.error());
 }
 
-// Of a folder that cannot be written.
-void RunStore::Implementation::read_what_is_there() {
-  if (auto journal = read_journal(path_of(journal_file), storage_)) {
+// Of a folder that cannot be written. One that is not there held nothing, unless the path to it is away.
+void RunStore::Implementation::read_what_is_there(const Error& not_written) {
+  const auto is_unread = [&](const Error& error) {
+    return error.code != Code::not_found || not_written.code == Code::not_found;
+  };
+  auto journal = read_journal(path_of(journal_file), storage_);
+  std::string unread = !journal && is_unread(journal.error()) ? journal.error().message : "";
+  if (journal) {
     const RunIdentity mine{.job = options_.job, .world_size = options_.world_size, .rank = options_.rank};
     const std::lock_guard lock(index_mutex_);
     if (journal->identity == mine) calls_read_ = *std::move(journal);
   }
-  if (const auto read = read_points(false); !read && read.error().code != Code::not_found)
-    log::warning(read.error().message);
+  const auto read = read_points(false);
+  if (!read && read.error().code != Code::not_found) log::warning(read.error().message);
+  if (!read) set_unread(is_unread(read.error()) ? read.error().message : "");
+  if (!unread.empty()) set_unread(std::move(unread));
 }
 
 // A point that cannot be read at this moment is not held, and left where it is.
 Result<> RunStore::Implementation::read_points(bool may_write) {
   MUSTER_TRY(const std::vector<std::string> names, storage_.list(root_));
   StoredPoints found;
+  std::string unread;
   for (const std::string& name : names) {
     const auto id = point_of_folder(name);
     if (!id) continue;
@@ -260,14 +273,17 @@ Result<> RunStore::Implementation::read_points(bool may_write) {
     else if (may_write &&
              (manifest.error().code == Code::corrupt || manifest.error().code == Code::not_found))
       put_aside(*id, manifest.error().message);
-    else
+    else {
       log::warning(fmt::format("a recovery point is not used: {}", manifest.error().message));
+      if (id->call >= finished_calls()) unread = manifest.error().message;
+    }
   }
   common_kept_ = read_common(path_of(common_file), storage_).value_or(Common{});
   const auto begun = read_begun(path_of(begun_file), storage_);
   const std::lock_guard lock(index_mutex_);
   points_ = std::move(found);
   begun_ = begun;
+  unread_ = std::move(unread);
   if (common_ == Common{}) common_ = common_kept_;
   return {};
 }
@@ -285,6 +301,11 @@ Result<Manifest> RunStore::Implementation::read_own_manifest(const PointId& id) 
 void RunStore::Implementation::set_problem(std::string problem) {
   const std::lock_guard lock(index_mutex_);
   problem_ = std::move(problem);
+}
+
+void RunStore::Implementation::set_unread(std::string why) {
+  const std::lock_guard lock(index_mutex_);
+  unread_ = std::move(why);
 }
 
 // ---- Saving -----------------------------------------------------------------------------------------------
@@ -393,6 +414,11 @@ std::string RunStore::Implementation::problem() const {
   return problem_;
 }
 
+std::string RunStore::Implementation::unread() const {
+  const std::lock_guard lock(index_mutex_);
+  return unread_;
+}
+
 std::vector<PointId> RunStore::Implementation::points() const {
   const std::lock_guard lock(index_mutex_);
   std::vector<PointId> ids;
@@ -429,7 +455,7 @@ void RunStore::Implementation::drop(const PointId& id, std::string_view why) {
 void RunStore::Implementation::pass_over(const PointId& id, std::string_view why) {
   log::warning(fmt::format("the recovery point '{}' cannot be read at this moment and is not used: {}",
                            path_of(id), why));
-  set_problem(std::string(why));
+  set_unread(std::string(why));
   const std::lock_guard lock(index_mutex_);
   points_.erase(id);
 }
@@ -513,6 +539,7 @@ Result<RunStore> RunStore::open(RunOptions options) {
 
 const std::string& RunStore::folder() const { return implementation_->root(); }
 std::string RunStore::problem() const { return implementation_->problem(); }
+std::string RunStore::unread() const { return implementation_->unread(); }
 void RunStore::look_again() { implementation_->look_again(); }
 std::optional<std::string> RunStore::lost() const { return implementation_->lost(); }
 std::vector<PointId> RunStore::points() const { return implementation_->points(); }

@@ -70,9 +70,11 @@ class RunStore {
   // Whether another worker of the same part of the network may go on from it; false of one that is not held.
   bool is_shared(const PointId& id) const;
 
-  // Why nothing can be kept at this moment; empty: it can. Each call that writes tries again. What could not
-  // be read is not held: what points() says is then not all that there may be.
+  // Why nothing can be kept at this moment; empty: it can. Each call that writes tries again.
   std::string problem() const;
+  // Why points() may not be all that there is: what could not be read. Empty: it is, as on a disk that is
+  // full and can be read.
+  std::string unread() const;
 
   // Where the folder could not be opened, or has vanished since: tries again, or reads what can be read by
   // now. What was not there when it was opened may have come since: a stale incarnation keeps its last point

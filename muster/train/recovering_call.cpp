@@ -127,7 +127,7 @@ std::string RecoveringCall::own_state() const {
 Standing RecoveringCall::standing(const Memory& memory) const {
   // What cannot be read now may be there all the same: such a worker does not say that nothing was.
   const bool is_known =
-      memory.state != In::fresh || (store_.problem().empty() && !recovery_.calls().lacks_end);
+      memory.state != In::fresh || (store_.unread().empty() && !recovery_.calls().lacks_end);
   Standing standing{.state = is_known ? memory.state : In::spoilt,
                     .call = number_,
                     .steps = memory.steps,

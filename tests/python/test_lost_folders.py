@@ -29,11 +29,14 @@ def fill_disk(is_full):
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0 if is_full else hard, hard))
 
-def note(step):
-    made.append(step)
-    if rank == 1 and "FULL" in os.environ:
+def fill_at(step):
+    if str(rank) in os.environ.get("FULL_OF", "1").split(",") and "FULL" in os.environ:
         first, last = (int(number) for number in os.environ["FULL"].split("-"))
         fill_disk(first <= step < last)
+
+def note(step):
+    made.append(step)
+    fill_at(step)
     victims = os.environ["VICTIMS"].split(",")
     if str(rank) in victims and str(step) == os.environ["STEP"] and not Path(f"{once}.{rank}").exists():
         Path(f"{once}.{rank}").touch()
@@ -79,6 +82,7 @@ net = nn.SequentialCell(*layers)
 optimizer = nn.Adam(net.trainable_params(), 0.01)
 mode = os.environ["MODE"]
 count = 0
+fill_at(0)
 if mode == "loop":
     net.set_train()
     loss_fn = nn.MSELoss()
@@ -258,6 +262,18 @@ def test_a_disk_that_is_full_for_many_saves_keeps_the_point_that_all_have(tmp_pa
         outputs = drill.end()
     assert [state(output) for output in outputs] == unbroken(mode)
     assert re.search(r"resuming job \w+ at step (6|12|47|48);", outputs[1])
+
+
+@pytest.mark.parametrize("mode", ["model", "loop"])
+@pytest.mark.parametrize("full", ["0", "0,1"])
+def test_disks_that_are_full_before_the_first_step_keep_nobody_from_beginning(tmp_path, unbroken, mode, full):
+    over_tcp = {"MUSTER_TRANSPORT": "tcp"}  # no shared memory is made where no file may grow
+    with Drill(tmp_path, mode, victims="1", step="20", FULL="0-99", FULL_OF=full, **over_tcp) as drill:
+        assert drill.job.workers[1].wait() == -signal.SIGKILL
+        drill.start_again(1)
+        outputs = drill.end()
+    assert [state(output) for output in outputs] == unbroken(mode)
+    assert "no recovery points can be kept" in outputs[0]
 
 
 def test_a_folder_that_cannot_be_written_does_not_keep_a_worker_out(tmp_path, unbroken):

@@ -114,7 +114,7 @@ TEST(RunStore, APointThatCannotBeReadNowStaysForTheNextProcess) {
   for (const std::uint64_t i : {1, 2}) ASSERT_TRUE(store.save(point(step(0, i), 1)));
   store.pass_over(step(0, 2), "Input/output error");
   EXPECT_EQ(store.points(), Ids{step(0, 1)});
-  EXPECT_EQ(store.problem(), "Input/output error");
+  EXPECT_EQ(store.unread(), "Input/output error");
   EXPECT_EQ(open_store(disk).points(), (Ids{step(0, 1), step(0, 2)}));
 }
 

@@ -36,6 +36,7 @@ TEST(UnwritablePath, IsOpenedAllTheSameAndSaidLoudly) {
               Mentions("'/recovery/job-0123456789abcdef/worker_1'", "'/recovery'", "tries"));
   EXPECT_THAT(store.problem(), Mentions("'/recovery'", "system"));
   EXPECT_TRUE(store.points().empty());
+  EXPECT_EQ(store.unread(), "") << "nothing was there";
   const auto saved = store.save(point(step(0, 1), 1));
   ASSERT_FALSE(saved);
   EXPECT_THAT(saved.error().message, HasSubstr("Read-only file system"));
@@ -68,6 +69,23 @@ TEST(UnwritablePath, IsReadFromAllTheSame) {
   testing::expect_equal(store.load(step(1, 5)).value(), point(step(1, 5), 5));
   EXPECT_EQ(store.finished(0)->result, "{}");
   EXPECT_EQ(store.finished_calls(), 1u);
+  EXPECT_EQ(store.unread(), "");
+}
+
+TEST(UnwritablePath, WhoseShareIsAwayIsNotKnownToBeEmpty) {
+  MemoryStorage disk;
+  disk.set_fault({.at = 1, .kind = Fault::Kind::forever, .error_number = ENOENT});
+  EXPECT_NE(open_quietly(disk).unread(), "");
+}
+
+TEST(UnwritablePath, SaysWhatCannotBeReadOfIt) {
+  MemoryStorage disk;
+  ASSERT_TRUE(open_store(disk).save(point(step(0, 5), 5)));
+  disk.content(testing::run_folder + "/call_0.step_5/manifest.json").clear();
+  disk.set_fault(read_only);
+  RunStore store = open_quietly(disk);
+  EXPECT_TRUE(store.points().empty());
+  EXPECT_THAT(store.unread(), HasSubstr("manifest"));
 }
 
 TEST(UnwritablePath, IsLookedAtAgain) {

@@ -193,6 +193,29 @@ TEST(RecoveringCall, DoesNotBeginInMemoryThatLacksTheEndBefore) {
   EXPECT_EQ(checkpoint::decode_standing(recovery.said).state, In::spoilt);
 }
 
+TEST(RecoveringCall, BeginsWhereNoDiskTakesAnything) {
+  MemoryStorage disk;
+  disk.set_fault({.at = 1, .kind = Fault::Kind::forever, .error_number = ENOSPC});
+  OfTwo recovery(disk);
+  recovery.others.push_back(checkpoint::encode(Standing{.state = In::fresh, .may_have_lost = true}));
+  const auto call = begin(recovery);
+  call->set_memory({.state = In::fresh});
+  const auto start = call->agree();
+  ASSERT_TRUE(start) << start.error().message;
+  EXPECT_EQ(checkpoint::decode_standing(recovery.said).state, In::fresh);
+}
+
+TEST(RecoveringCall, DoesNotBeginWhereADiskIsAway) {
+  MemoryStorage disk;
+  disk.set_fault({.at = 1, .kind = Fault::Kind::forever, .error_number = ENOENT});
+  OfTwo recovery(disk);
+  recovery.others.push_back(checkpoint::encode(Standing{.state = In::fresh, .may_have_lost = true}));
+  const auto call = begin(recovery);
+  call->set_memory({.state = In::fresh});
+  EXPECT_FALSE(call->agree());
+  EXPECT_EQ(checkpoint::decode_standing(recovery.said).state, In::spoilt);
+}
+
 // ---- Between two calls ------------------------------------------------------------------------------------
 
 // Worker 0 has made a call whose end is on its disk.
