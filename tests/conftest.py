@@ -1,14 +1,14 @@
 """For all Python tests: what the processes that they start inherit.
 
-Ctrl-C reaches them: a shell that runs something in the background has it ignore SIGINT. And numpy's OpenBLAS
-makes no threads, which spin for 50 ms each where numpy is imported: a fifth of what the tests take.
+Ctrl-C reaches them: a shell that runs something in the background has it ignore SIGINT. And threads of numpy's
+OpenBLAS sleep at once: else each spins for 50 ms where numpy is imported, a fifth of what the tests take.
 """
 
 import os
 import signal
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -71,10 +71,13 @@ void add_python_variables(std::map<std::string, std::string>& variables, const P
   // that they wait for when another process needs one too. Python's package decides so for itself where
   // no launcher started it.
   if (inherited(input, "OMP_WAIT_POLICY") || inherited(input, "GOMP_SPINCOUNT")) return;
-  if (input.job.own_host().slots > 1)
-    variables.emplace("OMP_WAIT_POLICY", "passive");
-  else
+  if (input.job.own_host().slots == 1) {
     variables.emplace("GOMP_SPINCOUNT", "10000");
+    return;
+  }
+  variables.emplace("OMP_WAIT_POLICY", "passive");
+  // Those of numpy's OpenBLAS spin for 50 ms where numpy is imported: 2 to this many cycles.
+  if (!inherited(input, "OPENBLAS_THREAD_TIMEOUT")) variables.emplace("OPENBLAS_THREAD_TIMEOUT", "4");
 }
 
 void add_own_variables(std::map<std::string, std::string>& variables, const JobSettings& job) {

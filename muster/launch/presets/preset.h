@@ -96,7 +96,7 @@ Result<> check_first_address(const JobSettings& job);
 PortsWanted port_of_first(const JobSettings& job, const Environment& environment);
 
 // Variables that help every Python process under a launcher, unless the user or the job chose: lines are
-// written at once, and OpenMP's threads leave the cores to each other.
+// written at once, and threads of OpenMP and OpenBLAS leave the cores to each other.
 void add_python_variables(std::map<std::string, std::string>& variables, const PresetInput& input);
 // Those of --env and of the job file: they win over all others.
 void add_own_variables(std::map<std::string, std::string>& variables, const JobSettings& job);

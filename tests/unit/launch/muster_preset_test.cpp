@@ -196,6 +196,10 @@ TEST(MusterPreset, KeepsWaitingThreadsFromSpinningUnlessTheUserChose) {
     return spec->processes.back().environment;
   };
   EXPECT_THAT(variables(2, {}), Contains(Pair("OMP_WAIT_POLICY", "passive")));
+  EXPECT_THAT(variables(2, {}), Contains(Pair("OPENBLAS_THREAD_TIMEOUT", "4")));
+  EXPECT_THAT(variables(1, {}), Not(Contains(Key("OPENBLAS_THREAD_TIMEOUT"))));
+  EXPECT_THAT(variables(2, {{"OPENBLAS_THREAD_TIMEOUT", "26"}}),
+              Not(Contains(Key("OPENBLAS_THREAD_TIMEOUT"))));
   EXPECT_THAT(variables(1, {}), Contains(Pair("GOMP_SPINCOUNT", "10000")));
   EXPECT_THAT(variables(1, {}), Not(Contains(Key("OMP_WAIT_POLICY"))));
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"})
