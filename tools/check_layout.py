@@ -82,6 +82,27 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 VARIABLE = re.compile(
     r"\s*(?:static|inline|thread_local)\b(?!.*\b(?:constexpr|consteval)\b)[^()=;{}]*?[\s&*>](\w+)\s*(?:=|;|\{[^{}]*\};)"
 )
+# The same in a source: of a function, or of a namespace, which clang-format does not indent.
+NO_VARIABLE = (
+    "return|using|extern|typedef|goto|static|inline|class|struct|enum|template|friend|namespace|else|case|default"
+    "|break|continue|public|private|protected"
+)
+CHANGING = re.compile(
+    rf"(?:\s+(?:static|thread_local)|(?:static |thread_local |inline )*(?!(?:{NO_VARIABLE})\b))"
+    r"(?!.*\b(?:const|constexpr|static_assert)\b)"
+    r"\s?[A-Za-z_][\w:]*(?:<[^=;]*>)?[\s*&]+(\w+)(?:\s=[^;=]*|\{[^{}]*\})?;"
+)
+# Where a module keeps what a process has once (ADR 27), or what has no state.
+STATE_OF = (
+    "muster/base/clock.cpp",
+    "muster/base/files.cpp",
+    "muster/base/process.cpp",
+    "muster/checkpoint/storage.cpp",
+    "muster/checkpoint/write_throttle.cpp",
+    "muster/collective/ucx/context.cpp",
+    "muster/collective/ucx_pump.cpp",
+    "muster/graph/thread_state.cpp",
+)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")  # of Markdown, into this tree
 TEXT = {".cpp", ".h", ".py", ".pyi", ".sh", ".cmake", ".txt", ".md", ".toml", ".json", ""}
 # Each in two halves, so that this file does not name what it forbids.
@@ -185,6 +206,20 @@ def state_problems(root: Path) -> Iterator[str]:
                 )
 
 
+def global_state_problems(root: Path) -> Iterator[str]:
+    """Variables of functions and namespaces in sources, but for constants (docs/adr/0027-global-state.md)."""
+    for file in walk(root, {".cpp"}):
+        path = file.relative_to(root).as_posix()
+        if path in STATE_OF or not path.startswith(("muster/", "python/muster/bindings/")):
+            continue
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if match := CHANGING.match(line):
+                yield (
+                    f"{path}:{number}: '{match[1]}' is state that a process has once: make it a member "
+                    "of an object, or of its module's process() (ADR 27)"
+                )
+
+
 def width_problems(root: Path) -> Iterator[str]:
     for module, allowed in SHOWN_MAX.items():
         shown = len(shown_headers(root, module))
@@ -252,6 +287,7 @@ def problems(root: Path, build: Path) -> list[str]:
         *layering_problems(root),
         *width_problems(root),
         *state_problems(root),
+        *global_state_problems(root),
         *text_problems(root),
         *install_problems(root, build),
         *build_problems(root),

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstring>
 #include <mutex>
@@ -21,15 +20,6 @@ constexpr Duration patience_for_server = std::chrono::milliseconds(200);
 
 std::uint64_t ring_bytes(std::uint64_t batch_bytes) {
   return std::max(std::bit_ceil(batch_bytes * batches_at_once), least_ring_bytes);
-}
-
-void tell_once(const Error& error) {
-  static std::atomic<bool> is_told = false;
-  if (is_told.exchange(true)) return;
-  log::warning(
-      fmt::format("no memory to share with parameter servers of this host: {}. Rows travel through sockets, "
-                  "which takes longer: give the container more memory",
-                  error.message));
 }
 
 }  // namespace
@@ -98,16 +88,21 @@ void LinkMemory::make(const Outgoing& outgoing, const Send& send) {
     return close();
   }
   auto made = SharedBatches::create(wanted);
-  if (!made) {
-    tell_once(made.error());
-    return close();
-  }
-  if (const auto sent = socket->send_fd(made->descriptor(), {.deadline = deadline}); !sent) {
-    tell_once(sent.error());
-    return close();
-  }
+  if (!made) return do_without(made.error());
+  if (const auto sent = socket->send_fd(made->descriptor(), {.deadline = deadline}); !sent)
+    return do_without(sent.error());
   shared_ = std::make_shared<Shared>(*std::move(made));
   send(FrameType::memory, encode(wanted));
+}
+
+void LinkMemory::do_without(const Error& error) {
+  if (!is_told_)
+    log::warning(
+        fmt::format("no memory to share with parameter servers of this host: {}. Rows travel through "
+                    "sockets, which takes longer: give the container more memory",
+                    error.message));
+  is_told_ = true;
+  close();
 }
 
 std::optional<SharedMessage> LinkMemory::put(const Outgoing& outgoing, const Send& send) {

@@ -48,12 +48,14 @@ class LinkMemory {
  private:
   struct Shared;
   void make(const Outgoing& outgoing, const Send& send);
+  void do_without(const Error& error);
   Result<Batch> take(const net::Frame& frame);
   // The answer to that pull has come through the socket.
   void answered(std::uint32_t serial);
 
   std::size_t least_bytes_ = 0;
   std::uint64_t batches_ = 0;
+  bool is_told_ = false;  // that there is no memory
   std::string name_;
   std::shared_ptr<Shared> shared_;
 };

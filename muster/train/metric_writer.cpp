@@ -1,7 +1,5 @@
 #include "muster/train/metric_writer.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -12,6 +10,9 @@
 #include <set>
 #include <thread>
 #include <utility>
+
+#include "muster/net/net.h"
+#include "muster/train/process.h"
 
 namespace muster::train {
 
@@ -51,27 +52,30 @@ namespace {
 
 constexpr Duration limit_at_exit = std::chrono::seconds(5);
 
-std::atomic<unsigned> forks = 0;
-
-// Queues with a thread, for flush_all(). In a child of fork() it is a new one: the lock of the old one may be
-// held by a thread that the child has not, and its queues are the parent's.
-struct Queues {
-  std::mutex mutex;
-  std::set<void*> all;
-};
-std::atomic<Queues*> queues = new Queues;
-
-void begin_in_child() {
-  ++forks;
-  queues = new Queues;
+void flush_at_exit() {
+  static const bool is_asked = std::atexit([] { MetricWriter::flush_all(limit_at_exit); }) == 0;
+  (void)is_asked;
 }
 
-void prepare_process() {
-  static const bool once = [] {
-    ::pthread_atfork(nullptr, nullptr, begin_in_child);
-    return std::atexit([] { MetricWriter::flush_all(limit_at_exit); }) == 0;
-  }();
-  (void)once;
+}  // namespace
+
+// Queues with a thread, for flush_all().
+struct MetricQueues {
+  const std::uint32_t forks = net::fork_count();
+  std::mutex mutex = {};
+  std::set<void*> all = {};
+};
+
+namespace {
+
+// In a child of fork() they are new ones: the lock of the old ones may be held by a thread that the child has
+// not, and its queues are the parent's.
+MetricQueues& metric_queues() {
+  std::atomic<MetricQueues*>& kept = process().metric_queues;
+  MetricQueues* found = kept;
+  if (found != nullptr && found->forks == net::fork_count()) return *found;
+  auto made = std::make_unique<MetricQueues>();
+  return kept.compare_exchange_strong(found, made.get()) ? *made.release() : *found;
 }
 
 }  // namespace
@@ -118,15 +122,15 @@ void MetricWriter::Queue::write_all() {
 MetricWriter::MetricWriter(Write write) : write_(std::move(write)) { begin(); }
 
 void MetricWriter::begin() {
-  prepare_process();
-  forks_ = forks;
+  flush_at_exit();
+  forks_ = net::fork_count();
   queue_ = std::make_unique<Queue>(write_);
   sigset_t all, before;  // signals are for the program's own threads
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   queue_->thread = std::thread([queue = queue_.get()] { queue->run(); });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  Queues& known = *queues.load();
+  MetricQueues& known = metric_queues();
   const std::lock_guard lock(known.mutex);
   known.all.insert(queue_.get());
 }
@@ -134,12 +138,12 @@ void MetricWriter::begin() {
 MetricWriter::~MetricWriter() { end(); }
 
 void MetricWriter::end() {
-  if (forks_ != forks) {
+  if (forks_ != net::fork_count()) {
     (void)queue_.release();  // its thread is in the parent
     return;
   }
   {
-    Queues& known = *queues.load();
+    MetricQueues& known = metric_queues();
     const std::lock_guard lock(known.mutex);
     known.all.erase(queue_.get());
   }
@@ -152,7 +156,7 @@ void MetricWriter::end() {
 }
 
 Result<> MetricWriter::push(const MetricRow& row) {
-  if (forks_ != forks) {
+  if (forks_ != net::fork_count()) {
     end();
     begin();
   }
@@ -174,7 +178,7 @@ Result<> MetricWriter::push(const MetricRow& row) {
 }
 
 Result<> MetricWriter::flush() {
-  if (forks_ != forks) return {};
+  if (forks_ != net::fork_count()) return {};
   if (!queue_->is_empty()) {
     queue_->tell(true);
     std::unique_lock lock(queue_->mutex);
@@ -191,7 +195,7 @@ Result<> MetricWriter::result() {
 
 void MetricWriter::flush_all(Duration limit) {
   const TimePoint end = real_clock().now() + limit;
-  Queues& known = *queues.load();
+  MetricQueues& known = metric_queues();
   const std::lock_guard lock(known.mutex);
   for (void* each : known.all) {
     Queue& queue = *static_cast<Queue*>(each);

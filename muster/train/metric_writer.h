@@ -59,7 +59,7 @@ class MetricWriter {
   Write write_;
   std::unique_ptr<Queue> queue_;
   bool told_ = false;   // of the error
-  unsigned forks_ = 0;  // of this process and its ancestors, when the thread was started
+  std::uint32_t forks_ = 0;  // of this process and its ancestors, when the thread was started
 };
 
 }  // namespace muster::train

@@ -34,6 +34,7 @@ class Session;
 class StepLines;
 class StepPlanner;
 struct JobCommunicators;
+struct MetricQueues;
 
 // What the script has chosen, before init() or between steps. Main thread.
 struct Choices {
@@ -151,6 +152,7 @@ struct Process {
   StepLines* step_lines = nullptr;                       // step_lines.h; set before the first step
   StepPlanner* planner = nullptr;                        // of parallel.plan(): step_planner.h
   std::shared_ptr<data::ItemTimes> item_times;           // of all passes, where steps are predicted
+  std::atomic<MetricQueues*> metric_queues{nullptr};     // metric_writer.cpp
   std::string metrics_file;                              // MUSTER_METRICS_FILE, or empty
   std::set<std::string> warnings_given;
   std::string page_requests_folder;  // MUSTER_PAGE_REQUESTS, or empty

@@ -75,6 +75,41 @@ static_assert(most == 4);
     assert tree(tmp_path, {"muster/net/a.h": text}) == []
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "std::atomic<unsigned> forks = 0;",
+        "thread_local Throttle* throttle_of_thread = nullptr;",
+        "nb::handle check;",
+        "PyObject* words = nullptr;",
+        "std::array<PyObject*, all_dtypes.size()> objects{};",
+        "  static std::atomic<bool> is_told = false;",
+        "  static std::mutex mutex;",
+        "  static auto* state = new State;",
+    ],
+)
+def test_state_that_a_process_has_once_stands_in_its_modules_struct(tmp_path, line):
+    [problem] = tree(tmp_path, {"muster/net/a.cpp": f"\n{line}\n"})
+    assert problem.startswith("muster/net/a.cpp:2: '") and "process()" in problem
+
+
+def test_constants_and_members_of_sources_are_no_state_of_the_process(tmp_path):
+    text = """
+constexpr int most = 4;
+const std::string name = "a";
+using nn::Optimizer;
+int count();
+struct State {
+  int steps = 0;
+};
+  static const bool once = [] { return true; }();
+  static const auto& table = *new Table(rows());
+  return made;
+}  // namespace
+"""
+    assert tree(tmp_path, {"muster/net/a.cpp": text}) == []
+
+
 def test_a_public_header_shows_no_more_headers_than_are_allowed(tmp_path, monkeypatch):
     monkeypatch.setattr(check_layout, "SHOWN_MAX", {"net": 2})
     files = {

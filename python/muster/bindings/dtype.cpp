@@ -9,16 +9,14 @@
 #include <string_view>
 #include <utility>
 
+#include "python/muster/bindings/process.h"
+
 namespace muster::python {
 namespace {
 
 struct DTypeName {
   DType dtype;
 };
-
-std::array<PyObject*, all_dtypes.size()> objects{};  // alive until the process ends
-
-PyObject* tensor_words = nullptr;  // likewise; null until `mindspore` is imported
 
 std::string python_name(DType dtype) { return std::string(to_string(dtype)); }
 
@@ -61,9 +59,9 @@ std::optional<DType> dtype_named(std::string name) {
 
 }  // namespace
 
-nb::handle mindspore_words() { return tensor_words; }
+nb::handle mindspore_words() { return process().tensor_words; }
 
-nb::object dtype_object(DType dtype) { return nb::borrow(objects[static_cast<std::size_t>(dtype)]); }
+nb::object dtype_object(DType dtype) { return nb::borrow(process().dtypes[static_cast<std::size_t>(dtype)]); }
 
 bool is_dtype(nb::handle object) { return nb::isinstance<DTypeName>(object); }
 
@@ -114,11 +112,11 @@ void bind_dtype(nb::module_& core) {
   for (const DType dtype : all_dtypes) {
     const nb::object object = nb::cast(DTypeName{dtype});
     core.attr(attribute_name(dtype).c_str()) = object;
-    objects[static_cast<std::size_t>(dtype)] = object.inc_ref().ptr();
+    process().dtypes[static_cast<std::size_t>(dtype)] = object.inc_ref().ptr();
   }
   core.def(
-      "_use_mindspore_texts", [](nb::object of_tensor) { tensor_words = of_tensor.release().ptr(); },
-      nb::arg("of_tensor"),
+      "_use_mindspore_texts",
+      [](nb::object of_tensor) { process().tensor_words = of_tensor.release().ptr(); }, nb::arg("of_tensor"),
       "From now on texts are MindSpore's: those of dtypes ('Float32'), and of tensors what `of_tensor` "
       "gives.");
   core.def(

@@ -12,6 +12,7 @@
 #include "python/muster/bindings/cell.h"
 #include "python/muster/bindings/optimizer_arguments.h"
 #include "python/muster/bindings/parameter.h"
+#include "python/muster/bindings/process.h"
 #include "python/muster/bindings/row_arguments.h"
 
 namespace muster::python {
@@ -29,10 +30,6 @@ void init_optimizer(nb::pointer_and_handle<Optimizer> self, nb::handle learning_
                                 weight_decay_from(weight_decay, name + "(weight_decay)"), loss_scale});
 }
 
-// What mindspore calls with the name of a class and its settings before one is made; it lives as long as the
-// process.
-nb::handle settings_check;
-
 double scalar_of(const std::string& what, nb::handle object) {
   if (const auto number = scalar_from(object)) return *number;
   const std::string type = class_name(object);
@@ -41,11 +38,12 @@ double scalar_of(const std::string& what, nb::handle object) {
 
 void init_lars(nb::pointer_and_handle<nn::LARS> self, std::shared_ptr<Optimizer> optimizer,
                nb::handle epsilon, nb::handle coefficient, bool use_clip, nb::object lars_filter) {
-  if (settings_check.is_valid()) {
+  const nb::handle check = process().optimizer_check;
+  if (check.is_valid()) {
     nb::dict settings;
     settings["epsilon"] = epsilon;
     settings["coefficient"] = coefficient;
-    settings_check("LARS", settings);
+    check("LARS", settings);
   }
   nn::LARSOptions options{.epsilon = scalar_of("LARS(epsilon)", epsilon),
                           .coefficient = scalar_of("LARS(coefficient)", coefficient),
@@ -213,8 +211,8 @@ void bind_row(nb::module_& core, nb::dict& classes) {
                 nb::dict settings;
                 for (std::size_t i = 1; i < objects.size(); ++i)
                   settings[nb::str((*parameters)[i].name.c_str())] = objects[i];
-                if (settings_check.is_valid())
-                  settings_check(nb::str(std::string(schema.name).c_str()), settings);
+                if (const nb::handle check = process().optimizer_check; check.is_valid())
+                  check(nb::str(std::string(schema.name).c_str()), settings);
                 Given given;
                 for (std::size_t i = 1; i < objects.size(); ++i)
                   given.read(schema, schema.arguments[i - 1], objects[i]);
@@ -237,7 +235,7 @@ void bind_optimizers(nb::module_& core) {
   bind_optimizer_base(core);
   core.attr("_optimizers") = bind_rows(core, nn::RowOptimizers());
   core.def(
-      "_check_settings_of_optimizers", [](nb::object check) { settings_check = check.release().ptr(); },
+      "_check_settings_of_optimizers", [](nb::object check) { process().optimizer_check = check.release(); },
       nb::arg("check"), "From now on check(class, settings) is called before an optimizer is made.");
   bind_cell_class<nn::LARS, Optimizer>(
       core, "LARS",

@@ -60,7 +60,10 @@ struct Process {
   std::unordered_map<const graph::Parameter*, PythonParameter*> parameters;  // objects that there are
   std::array<Part, 2> last_parts;                                            // the last one first
   nb::object hook_caller;                                                    // of cells with hooks
-  std::set<Pass*> passes;                                                    // under way
+  std::array<PyObject*, all_dtypes.size()> dtypes{};                         // kept, by number
+  PyObject* tensor_words = nullptr;   // kept, as the check; both null until `mindspore` is imported
+  nb::handle optimizer_check;         // called with a class' name and settings before an optimizer is made
+  std::set<Pass*> passes;             // under way
   bool replicates_outputs = false;    // of functions that are made from now on, over the workers
   std::uint64_t transform_calls = 0;  // of transforms by themselves
   SignalLook signals;
