@@ -1,7 +1,8 @@
 """For all Python tests: what the processes that they start inherit.
 
-Ctrl-C reaches them: a shell that runs something in the background has it ignore SIGINT. And threads of numpy's
-OpenBLAS sleep at once: else each spins for 50 ms where numpy is imported, a fifth of what the tests take.
+Ctrl-C reaches them: a shell that runs something in the background has it ignore SIGINT. And threads of
+numpy's OpenBLAS sleep at once: else each spins for 50 ms where numpy is imported, a fifth of what the tests
+take.
 """
 
 import os

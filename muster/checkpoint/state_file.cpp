@@ -119,6 +119,17 @@ std::string state_path(const std::string& path, const StateOwnership& owner) {
   return fmt::format("{}{}{}{}", stem, rank_mark, owner.rank, state_extension);
 }
 
+std::vector<std::string> states_beside(std::string_view name, std::span<const std::string> names) {
+  std::vector<std::string> found;
+  for (const std::string& other : names)
+    if (other.ends_with(state_extension) && stem_of(other) == stem_of(name)) found.push_back(other);
+  // A worker alone has no rank, and ranks are numbers.
+  std::ranges::sort(found, [](const std::string& a, const std::string& b) {
+    return std::pair(a.size(), std::string_view(a)) < std::pair(b.size(), std::string_view(b));
+  });
+  return found;
+}
+
 std::string previous_state_path(const std::string& path, const StateOwnership& owner) {
   return state_path(fmt::format("{}.previous", stem_of(path)), owner);
 }
@@ -150,11 +161,11 @@ Result<Manifest> manifest_in(const safetensors::Header& header, const std::strin
 
 }  // namespace
 
-Result<PointId> state_id(const std::string& path, const Storage& storage) {
+Result<StateHead> state_head(const std::string& path, const Storage& storage) {
   MUSTER_TRY(const std::unique_ptr<InputFile> file, storage.open(path));
   MUSTER_TRY(const safetensors::Header header, safetensors::read_header(*file, path));
   MUSTER_TRY(const Manifest manifest, manifest_in(header, path));
-  return manifest.id;
+  return StateHead{.id = manifest.id, .owner = {.world_size = manifest.world_size, .rank = manifest.rank}};
 }
 
 Result<SavedState> load_state(const std::string& path, const Storage& storage) {

@@ -112,11 +112,15 @@ Result<std::vector<Entry>> load(const std::string& path, const Storage& storage)
   return entries;
 }
 
-std::string free_prefix(const std::string& prefix, std::span<const std::string> names_in_folder) {
+std::int64_t free_number(const std::string& prefix, std::span<const std::string> names_in_folder) {
   std::int64_t greatest = -1;
   for (const std::string& name : names_in_folder)
     if (const auto number = number_in(name, prefix)) greatest = std::max(greatest, *number);
-  return greatest < 0 ? prefix : fmt::format("{}_{}", prefix, greatest + 1);
+  return greatest + 1;
+}
+
+std::string numbered_prefix(const std::string& prefix, std::int64_t number) {
+  return number == 0 ? prefix : fmt::format("{}_{}", prefix, number);
 }
 
 std::optional<CheckpointName> checkpoint_name(std::string_view name, std::string_view prefix) {

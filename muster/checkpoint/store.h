@@ -45,9 +45,11 @@ struct StoredFile {
 };
 Result<StoredFile> open_stored(const std::string& path, const Storage& storage = real_storage());
 
-// A prefix under which no file of an earlier training lies in `folder`: `prefix`, else "prefix_1",
-// "prefix_2", one more than the greatest that is there.
-std::string free_prefix(const std::string& prefix, std::span<const std::string> names_in_folder);
+// The number of a training under which no file of an earlier one lies in a folder: one more than the greatest
+// that is there, from 0.
+std::int64_t free_number(const std::string& prefix, std::span<const std::string> names_in_folder);
+// What its files begin with: `prefix`, "prefix_1", "prefix_2".
+std::string numbered_prefix(const std::string& prefix, std::int64_t number);
 
 // A file of a training by its name, "prefix_N-EPOCH_STEP.ckpt" or .safetensors. Ordered as they were written.
 struct CheckpointName {

@@ -59,10 +59,14 @@ class BatchNode final : public FlowNode {
   }
 
   const std::vector<Column>& columns() const override { return columns_; }
-  std::int64_t size() const override {
-    const std::int64_t size = child()->size();
-    if (size < 0) return size;
-    return size / rows_ + (!drop_remainder_ && size % rows_ != 0);
+  std::int64_t size() const override { return batches_of(child()->size()); }
+  std::optional<OrderedRows> ordered_rows() const override {
+    std::optional<OrderedRows> rows = child()->ordered_rows();
+    if (rows) rows->an_item *= rows_;
+    return rows;
+  }
+  std::int64_t size_behind(std::uint32_t rows_before) const override {
+    return batches_of(child()->size_behind(rows_before));
   }
   std::int64_t batch_size() const override { return rows_; }
   std::unique_ptr<Stream> open(Pass pass) const override {
@@ -71,6 +75,10 @@ class BatchNode final : public FlowNode {
   }
 
  private:
+  std::int64_t batches_of(std::int64_t size) const {
+    return size < 0 ? size : size / rows_ + (!drop_remainder_ && size % rows_ != 0);
+  }
+
   const std::int64_t rows_;
   const bool drop_remainder_;
   std::vector<Column> columns_;

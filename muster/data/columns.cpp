@@ -10,10 +10,10 @@ namespace muster::data {
 namespace {
 
 // Some of the child's columns, in some order, under some names.
-class ColumnNode final : public FlowNode {
+class ColumnNode final : public OneByOneNode {
  public:
   ColumnNode(NodePtr child, std::vector<std::size_t> places, std::vector<Column> columns)
-      : FlowNode(std::move(child)), places_(std::move(places)), columns_(std::move(columns)) {}
+      : OneByOneNode(std::move(child)), places_(std::move(places)), columns_(std::move(columns)) {}
   const std::vector<Column>& columns() const override { return columns_; }
   std::unique_ptr<Stream> open(Pass pass) const override {
     return std::make_unique<Columns>(child()->open(pass), places_);

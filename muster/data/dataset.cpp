@@ -104,6 +104,12 @@ Result<std::int64_t> Dataset::count_items(IterateOptions options) const {
 std::int64_t Dataset::source_rows() const { return node_ ? (*node_)->source_rows() : size_unknown; }
 Shard Dataset::shard() const { return node_ ? (*node_)->shard() : Shard{}; }
 ItemOrder Dataset::item_order() const { return node_ ? (*node_)->item_order() : ItemOrder::known; }
+std::optional<OrderedRows> Dataset::ordered_rows() const {
+  return node_ ? (*node_)->ordered_rows() : std::nullopt;
+}
+std::int64_t Dataset::size_behind(std::uint32_t rows_before) const {
+  return (*node_)->size_behind(rows_before);
+}
 bool Dataset::is_batched() const { return node_ && (*node_)->is_batched(); }
 std::int64_t Dataset::batch_size() const { return node_ ? (*node_)->batch_size() : 1; }
 std::int64_t Dataset::repeat_count() const { return node_ ? (*node_)->repeat_count() : 1; }

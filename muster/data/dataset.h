@@ -25,6 +25,13 @@ struct Column {
 // script promises of items that it makes by means of its own; or it is unknown.
 enum class ItemOrder { known, promised, unknown };
 
+// The rows that items are made of, where each comes at the place that it has in one list which all shards
+// share: a source, whose rows nothing mixes, picks or repeats on their way.
+struct OrderedRows {
+  std::int64_t list = 0;     // rows of the list
+  std::int64_t an_item = 1;  // of an item; the last one may have fewer
+};
+
 // What size() says where it cannot count.
 inline constexpr std::int64_t size_endless = -1;
 inline constexpr std::int64_t size_unknown = -2;  // a filter or a generator: only a pass can tell
@@ -98,6 +105,10 @@ class Dataset {
   // Rows of that source, all its shards together; size_unknown behind what cannot tell.
   std::int64_t source_rows() const;
   ItemOrder item_order() const;
+  // Nothing where there is no such list.
+  std::optional<OrderedRows> ordered_rows() const;
+  // Items of a pass with IterateOptions::rows_before. Only where ordered_rows() tells of a longer list.
+  std::int64_t size_behind(std::uint32_t rows_before) const;
   Result<Iterator> iterate(IterateOptions options) const;
   // The same for a range-for; errors are thrown as Exceptions.
   DataLoader loader(IterateOptions options) const { return DataLoader(iterate(std::move(options)).value()); }

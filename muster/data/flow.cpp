@@ -178,6 +178,7 @@ Result<NodePtr> make_repeat(NodePtr child, std::int64_t count) {
   if (count != size_endless && (count < 1 || count > std::int64_t{1} << 31))
     return fail(Code::invalid_argument,
                 fmt::format("repeat count is {}, it must be -1 (without end) or 1 to 2147483648", count));
+  if (count == 1 && child->repeat_count() == 1) return child;
   return std::make_shared<RepeatNode>(std::move(child), count);
 }
 

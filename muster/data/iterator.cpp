@@ -54,6 +54,7 @@ Iterator::State::State(NodePtr node, IterateOptions options)
       workers_(options.workers > 0 ? options.workers : workers_default()),
       stream_(node_->open({.seed = options.seed,
                            .epoch = options.epoch,
+                           .rows_before = options.rows_before,
                            .padding = options.padding,
                            .workers = &workers_,
                            .prefetch_items = options.prefetch_items,

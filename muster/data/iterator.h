@@ -30,6 +30,9 @@ struct IterateOptions {
   // The pass begins after so many items, which an earlier pass has had. Built-in operations do not make
   // them, nor do functions of map() see them.
   std::size_t skip_items = 0;
+  // So many rows of the list that all shards share have come already, in whatever shards: the pass gives the
+  // others. Only where Dataset::ordered_rows() tells of a longer list.
+  std::uint32_t rows_before = 0;
   // Without it a shard of a source ends before the rows that fill it up to the length of the others: each row
   // comes from one shard only.
   bool padding = true;

@@ -165,10 +165,10 @@ class MapTasks final : public TaskFeed {
   std::int64_t row_ = 0;
 };
 
-class OperationNode final : public FlowNode {
+class OperationNode final : public OneByOneNode {
  public:
   OperationNode(NodePtr child, OperationSettings settings)
-      : FlowNode(std::move(child)), settings_(std::move(settings)) {}
+      : OneByOneNode(std::move(child)), settings_(std::move(settings)) {}
   const std::vector<Column>& columns() const override { return settings_.columns; }
   bool foreign() const override { return true; }
   std::uint64_t draws() const override { return child()->draws() + settings_.operations.size(); }

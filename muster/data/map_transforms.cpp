@@ -232,10 +232,10 @@ class TransformStream final : public Stream {
   bool ended_ = false;
 };
 
-class TransformNode final : public FlowNode {
+class TransformNode final : public OneByOneNode {
  public:
   TransformNode(NodePtr child, TransformSettings settings)
-      : FlowNode(std::move(child)), settings_(std::move(settings)) {}
+      : OneByOneNode(std::move(child)), settings_(std::move(settings)) {}
   const std::vector<Column>& columns() const override { return settings_.columns; }
   std::uint64_t draws() const override { return child()->draws() + settings_.transforms.size(); }
   std::unique_ptr<Stream> open(Pass pass) const override {

@@ -38,8 +38,9 @@ class Stream {
 struct Pass {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
-  bool padding = true;         // see IterateOptions
-  Workers* workers = nullptr;  // they share the work; null: the caller does it alone
+  std::uint32_t rows_before = 0;  // see IterateOptions
+  bool padding = true;            // likewise
+  Workers* workers = nullptr;     // they share the work; null: the caller does it alone
   // For processes that make rows; see IterateOptions.
   std::size_t prefetch_items = IterateOptions{}.prefetch_items;
   Duration worker_warning = IterateOptions{}.worker_warning;
@@ -73,6 +74,12 @@ class Node {
   virtual Shard shard() const { return {}; }
   virtual std::int64_t source_rows() const { return size_unknown; }
   virtual ItemOrder item_order() const { return ItemOrder::known; }
+  virtual std::optional<OrderedRows> ordered_rows() const { return std::nullopt; }
+  // Items of a pass behind so many rows of the list, where ordered_rows() tells of one.
+  virtual std::int64_t size_behind(std::uint32_t rows_before) const {
+    (void)rows_before;
+    return size_unknown;
+  }
 };
 
 using NodePtr = std::shared_ptr<const Node>;
@@ -97,6 +104,16 @@ class FlowNode : public Node {
 
  private:
   const NodePtr child_;
+};
+
+// Its items are those of its child, one by one.
+class OneByOneNode : public FlowNode {
+ public:
+  using FlowNode::FlowNode;
+  std::optional<OrderedRows> ordered_rows() const override { return child()->ordered_rows(); }
+  std::int64_t size_behind(std::uint32_t rows_before) const override {
+    return child()->size_behind(rows_before);
+  }
 };
 
 // `shape` with an axis in front.

@@ -29,10 +29,11 @@ std::vector<std::uint32_t> row_order(const RowOrderOptions& options, std::uint64
   std::vector<std::uint32_t> all(options.rows);
   std::iota(all.begin(), all.end(), 0U);
   if (options.shuffle) shuffle_rows(all, seed, epoch);
+  all.erase(all.begin(), all.begin() + options.before);
   if (options.num_shards == 1) return all;
-  std::vector<std::uint32_t> mine(shard_size(options.rows, options.num_shards));
+  std::vector<std::uint32_t> mine(shard_size(static_cast<std::uint32_t>(all.size()), options.num_shards));
   for (std::uint64_t k = 0; k < mine.size(); ++k)
-    mine[k] = all[(options.num_shards * k + options.shard_id) % options.rows];
+    mine[k] = all[(options.num_shards * k + options.shard_id) % all.size()];
   return mine;
 }
 

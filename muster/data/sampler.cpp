@@ -103,13 +103,19 @@ class DistributedSampler final : public Sampler {
                    options_.num_samples);
   }
   RowNumbers order(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch) const override {
-    auto rows = row_order({.rows = facts.rows,
-                           .shuffle = options_.shuffle,
-                           .num_shards = static_cast<std::uint32_t>(options_.num_shards),
-                           .shard_id = static_cast<std::uint32_t>(options_.shard_id)},
-                          seed, epoch);
+    RowNumbers rows = order_behind(facts, seed, epoch, 0);
     rows.resize(static_cast<std::size_t>(*size(facts)));
     return rows;
+  }
+  bool continues() const override { return !options_.num_samples; }
+  RowNumbers order_behind(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch,
+                          std::uint32_t before) const override {
+    return row_order({.rows = facts.rows,
+                      .shuffle = options_.shuffle,
+                      .num_shards = static_cast<std::uint32_t>(options_.num_shards),
+                      .shard_id = static_cast<std::uint32_t>(options_.shard_id),
+                      .before = before},
+                     seed, epoch);
   }
 
  private:
@@ -256,6 +262,13 @@ class WeightedRandomSampler final : public Sampler {
 };
 
 }  // namespace
+
+std::vector<std::uint32_t> Sampler::order_behind(const SourceFacts& facts, std::uint64_t seed,
+                                                 std::uint64_t epoch, std::uint32_t before) const {
+  std::vector<std::uint32_t> rows = order(facts, seed, epoch);
+  rows.erase(rows.begin(), rows.begin() + before);
+  return rows;
+}
 
 SamplerPtr sequential_sampler(std::int64_t start, Count num_samples) {
   return std::make_shared<SequentialSampler>(start, num_samples);

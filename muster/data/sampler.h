@@ -35,6 +35,16 @@ class Sampler {
   // The rows of one pass, size() of them. Only where size() gave no error.
   virtual std::vector<std::uint32_t> order(const SourceFacts& facts, std::uint64_t seed,
                                            std::uint64_t epoch) const = 0;
+  // Whether order_behind() can tell.
+  virtual bool continues() const { return true; }
+  // order() where the first `before` rows of the list that all shards share have come already, in whatever
+  // shards: fewer than list_size().
+  virtual std::vector<std::uint32_t> order_behind(const SourceFacts& facts, std::uint64_t seed,
+                                                  std::uint64_t epoch, std::uint32_t before) const;
+  // Rows of that list.
+  std::int64_t list_size(const SourceFacts& facts) const {
+    return shard().count > 1 ? facts.rows : *size(facts);
+  }
   // The part of the rows that it gives.
   virtual Shard shard() const { return {}; }
   // Rows at the end of order() that another shard gives too, so that all shards are equally long.

@@ -30,11 +30,19 @@ class ShardSampler final : public Sampler {
   }
   std::vector<std::uint32_t> order(const SourceFacts& facts, std::uint64_t seed,
                                    std::uint64_t epoch) const override {
-    auto order =
-        row_order({.rows = facts.rows, .shuffle = shuffle_, .num_shards = num_shards_, .shard_id = shard_id_},
-                  seed, epoch);
+    auto order = order_behind(facts, seed, epoch, 0);
     order.resize(static_cast<std::size_t>(*size(facts)));
     return order;
+  }
+  bool continues() const override { return !num_samples_; }
+  std::vector<std::uint32_t> order_behind(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch,
+                                          std::uint32_t before) const override {
+    return row_order({.rows = facts.rows,
+                      .shuffle = shuffle_,
+                      .num_shards = num_shards_,
+                      .shard_id = shard_id_,
+                      .before = before},
+                     seed, epoch);
   }
 
  private:
@@ -131,10 +139,22 @@ class SourceNode final : public Node {
   std::uint64_t draws() const override { return 0; }
   Shard shard() const override { return sampler_->shard(); }
   std::int64_t source_rows() const override { return source_->rows(); }
+  std::optional<OrderedRows> ordered_rows() const override {
+    if (!sampler_->continues()) return std::nullopt;
+    return OrderedRows{.list = sampler_->list_size(facts()), .an_item = 1};
+  }
+  std::int64_t size_behind(std::uint32_t rows_before) const override {
+    return shard_size(static_cast<std::uint32_t>(sampler_->list_size(facts())) - rows_before,
+                      static_cast<std::uint32_t>(shard().count));
+  }
   std::unique_ptr<Stream> open(Pass pass) const override {
-    const SourceFacts facts{source_->rows(), source_->labels()};
-    std::vector<std::uint32_t> order = sampler_->order(facts, pass.seed, pass.epoch);
-    if (!pass.padding) order.resize(order.size() - static_cast<std::size_t>(sampler_->padding(facts)));
+    const SourceFacts facts = this->facts();
+    std::vector<std::uint32_t> order =
+        pass.rows_before == 0 ? sampler_->order(facts, pass.seed, pass.epoch)
+                              : sampler_->order_behind(facts, pass.seed, pass.epoch, pass.rows_before);
+    if (!pass.padding)
+      order.resize(order.size() - static_cast<std::size_t>(
+                                      sampler_->padding({facts.rows - pass.rows_before, facts.labels})));
     if (source_->processes().count > 0)
       return open_process_stream(std::make_unique<SourceTasks>(pass, std::move(order)), process_settings(),
                                  pool_, pass);
@@ -142,6 +162,8 @@ class SourceNode final : public Node {
   }
 
  private:
+  SourceFacts facts() const { return {source_->rows(), source_->labels()}; }
+
   ProcessStreamSettings process_settings() const {
     ProcessStreamSettings settings{
         .processes = source_->processes(),

@@ -87,7 +87,8 @@ Result<std::int64_t> counted(const data::Dataset& dataset) {
 
 Result<data::Iterator> begin_pass_of(const data::Dataset& dataset, const DataPosition& from, bool padding) {
   data::IterateOptions options = data_options(from.pass);
-  options.skip_items = from.items;
+  options.skip_items = from.items - from.items_before;
+  options.rows_before = from.rows_before;
   options.padding = padding;
   options.while_waiting = &look_for_interruption;
   return dataset.iterate(std::move(options));
@@ -97,12 +98,17 @@ void Batches::begin_at(const DataPosition& position) {
   MUSTER_CHECK(!in_pass_ && !ahead_, "where to begin is said before the first item");
   passes_ = position.pass;
   begin_ = taken_ = position.items;
+  rows_before_ = position.rows_before;
+  items_before_ = position.items_before;
   expected_ = position.contents;
   contents_ = expected_.value_or(0);
 }
 
 DataPosition Batches::position() const {
-  DataPosition position{.pass = in_pass_ ? passes_ - 1 : passes_, .items = taken_};
+  DataPosition position{.pass = in_pass_ ? passes_ - 1 : passes_,
+                        .items = taken_,
+                        .rows_before = rows_before_,
+                        .items_before = items_before_};
   if (compares() && reads()) position.contents = contents_;
   return position;
 }
@@ -203,8 +209,12 @@ Result<std::int64_t> Batches::count(std::string_view what) {
 Result<std::optional<data::Item>> Batches::read() {
   if (!pass_) {
     const bool again = compares() && begin_ > 0;
-    MUSTER_TRY(data::Iterator begun,
-               begin_pass_of(dataset_, {.pass = passes_ - 1, .items = again ? 0 : begin_}, padding_));
+    MUSTER_TRY(data::Iterator begun, begin_pass_of(dataset_,
+                                                   {.pass = passes_ - 1,
+                                                    .items = again ? 0 : begin_,
+                                                    .rows_before = rows_before_,
+                                                    .items_before = items_before_},
+                                                   padding_));
     pass_.emplace(std::move(begun));
     if (again) MUSTER_TRY_VOID(pass_over_items());
   }
@@ -314,7 +324,8 @@ Result<std::optional<data::Item>> Batches::next() {
   } else {
     pass_.reset();
     in_pass_ = false;
-    begin_ = taken_ = 0;
+    begin_ = taken_ = items_before_ = 0;
+    rows_before_ = 0;
     contents_ = 0;
   }
   return item;

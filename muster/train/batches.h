@@ -17,6 +17,10 @@ namespace muster::train {
 struct DataPosition {
   std::uint64_t pass = 0;   // its number, from 0
   std::uint64_t items = 0;  // of it that were taken
+  // Of a pass that other workers began: rows of the list of all that came before item `items_before`
+  // (data::IterateOptions::rows_before).
+  std::uint32_t rows_before = 0;
+  std::uint64_t items_before = 0;
   // A hash of those, where the dataset may give others when it is asked again.
   std::optional<std::uint64_t> contents = {};
 };
@@ -36,6 +40,7 @@ class Batches {
   void begin_at(const DataPosition& position);
   // Where next() goes on.
   DataPosition position() const;
+  const data::Dataset& dataset() const { return dataset_; }
 
   // From now on `reader`, a rank of `stages`, reads. Before the first item.
   void divide(Communicator& stages, std::uint32_t reader);
@@ -86,8 +91,10 @@ class Batches {
   std::uint64_t& passes_;
   bool in_pass_ = false;
   bool padding_ = true;
-  std::uint64_t begin_ = 0;                // the first item of the pass that next() gives
-  std::uint64_t taken_ = 0;                // items of the pass before the next one
+  std::uint64_t begin_ = 0;        // the first item of the pass that next() gives
+  std::uint64_t taken_ = 0;        // items of the pass before the next one
+  std::uint32_t rows_before_ = 0;  // DataPosition, as the next
+  std::uint64_t items_before_ = 0;
   std::uint64_t contents_ = 0;             // of them: DataPosition::contents
   std::uint64_t contents_before_ = 0;      // of all but the last one
   std::uint64_t contents_read_ = 0;        // with the one that was read last

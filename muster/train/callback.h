@@ -116,6 +116,9 @@ class Callback {
   // a worker that has lost it goes back to a point that it has.
   virtual bool shares_state() const { return false; }
   virtual Result<> load_state_of_another(const State& state) { return load_state(state); }
+  // A training has gone on from a state that was saved behind the step which is number `step` now: it had
+  // another number, by which load_state_of_another() counts.
+  virtual void note_saved_at(std::int64_t step) { (void)step; }
   // Whether it seems to know something that state() leaves out: its name, for a warning.
   virtual std::optional<std::string> forgets() const { return std::nullopt; }
   // Whether it says when recovery points are saved, at the same steps on all workers.

@@ -58,7 +58,7 @@ class MetricWriter {
 
   Write write_;
   std::unique_ptr<Queue> queue_;
-  bool told_ = false;   // of the error
+  bool told_ = false;        // of the error
   std::uint32_t forks_ = 0;  // of this process and its ancestors, when the thread was started
 };
 

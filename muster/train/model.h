@@ -70,7 +70,8 @@ struct TrainOptions {
   // Where to go on: "last", the newest checkpoint of the ModelCheckpoint among `callbacks` (none yet: the
   // training begins, and a line says so), or the path of one. Parameters, optimizer, counters, the place in
   // the data, random numbers and the states of callbacks are those of that moment: the result is bit-equal to
-  // that of a training that was never interrupted. In a job all workers go on from the newest that each has.
+  // that of a training that was never interrupted. In a job all workers go on from the newest that each has;
+  // another number of workers goes on with the rows of the epoch that those of before have not had.
   std::string resume = {};
   // Evaluated after every `valid_frequency`-th epoch, or after `valid_epochs` alone, counted from 1.
   std::optional<data::Dataset> valid_dataset = {};

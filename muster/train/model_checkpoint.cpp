@@ -108,8 +108,7 @@ Result<> ModelCheckpoint::on_train_begin(CallbackContext& context) {
     retention_ = checkpoint::Retention(2);
   }
   MUSTER_TRY_VOID(storage_.make_folder(options_.directory));
-  const auto names = storage_.list(options_.directory);
-  prefix_ = checkpoint::free_prefix(options_.prefix, names ? *names : std::vector<std::string>{});
+  prefix_ = checkpoint::numbered_prefix(options_.prefix, std::max(free_number(), number_min_));
   saved_step_ = context.cur_step_num;
   saved_at_ = clock_.now();
   return {};
@@ -263,16 +262,28 @@ std::vector<ModelCheckpoint::SavedFile> ModelCheckpoint::saved_files() const {
   const auto names = storage_.list(options_.directory);
   std::vector<SavedFile> files;
   if (!names) return files;
+  const auto path_of = [this](const std::string& name) {
+    return fmt::format("{}/{}", options_.directory, name);
+  };
   for (const std::string& name : *names) {
     const auto found = checkpoint::checkpoint_name(name, options_.prefix);
     if (!found) continue;
-    const std::string state = checkpoint::state_path(name, state_owner());
-    files.push_back({.name = *found,
-                     .path = fmt::format("{}/{}", options_.directory, name),
-                     .has_state = std::find(names->begin(), names->end(), state) != names->end()});
+    SavedFile file{.name = *found, .path = path_of(name)};
+    for (const std::string& state : checkpoint::states_beside(name, *names)) {
+      const bool is_of_others = owner_is_another(path_of(state), storage_);
+      if (is_of_others && file.state_of_others.empty()) file.state_of_others = path_of(state);
+      file.has_state =
+          file.has_state || (!is_of_others && state == checkpoint::state_path(name, state_owner()));
+    }
+    files.push_back(std::move(file));
   }
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return files;
+}
+
+std::int64_t ModelCheckpoint::free_number() const {
+  const auto names = storage_.list(options_.directory);
+  return checkpoint::free_number(options_.prefix, names ? *names : std::vector<std::string>{});
 }
 
 std::string ModelCheckpoint::latest_ckpt_file_name() const {

@@ -63,6 +63,7 @@ class ModelCheckpoint : public Callback {
   // When to save next is the same for all, files are each worker's own.
   bool shares_state() const override { return true; }
   Result<> load_state_of_another(const State& state) override;
+  void note_saved_at(std::int64_t step) override { saved_step_ = step; }
 
   // Now, whatever the config says. Between on_train_begin and the end of the training.
   Result<> save(CallbackContext& context);
@@ -73,11 +74,16 @@ class ModelCheckpoint : public Callback {
   struct SavedFile {
     checkpoint::CheckpointName name;
     std::string path;
-    bool has_state = false;  // of this worker
+    bool has_state = false;            // of this worker
+    std::string state_of_others = {};  // of a job of another number of workers: a path
   };
   // The oldest first; none where there is no such folder.
   std::vector<SavedFile> saved_files() const;
   const std::string& directory() const { return options_.directory; }
+  // The number of a training that begins here now; and the least that the next one may have, so that all
+  // workers have the same.
+  std::int64_t free_number() const;
+  void number_from(std::int64_t number) { number_min_ = number; }
 
  private:
   bool is_due(const CallbackContext& context) const;
@@ -96,6 +102,7 @@ class ModelCheckpoint : public Callback {
   checkpoint::Storage& storage_;
   const Clock& clock_;
   std::string prefix_;  // without files of an earlier training
+  std::int64_t number_min_ = 0;
   std::int64_t saved_step_ = 0;
   TimePoint saved_at_{};
   mutable std::mutex mutex_;  // guards what follows: files may be written on another thread

@@ -170,6 +170,10 @@ void Model::Training::note_resumed() {
   loop_.call()->mark_step(static_cast<std::uint64_t>(step_number_));
 }
 
+void Model::Training::note_regrouped() {
+  for (const CallbackPtr& callback : options_.callbacks) callback->note_saved_at(loop_.steps());
+}
+
 // ---- What people are told ---------------------------------------------------------------------------------
 
 void Model::Training::note_step() {

@@ -62,6 +62,7 @@ class Model::Training final : public LoopHooks {
   Result<std::optional<Resumption>> resume() override;
   Result<std::optional<Resumption>> resume_last();
   Result<std::optional<Resumption>> resume_from(const std::string& path);
+  bool can_regroup() const;
 
   // ---- Going on after a loss (model_recovery.cpp) ----
   TrainingParts parts() const override;
@@ -74,6 +75,7 @@ class Model::Training final : public LoopHooks {
   void take_back() override;
   std::int64_t commits_behind(std::int64_t epochs) const override;
   void note_resumed() override;
+  void note_regrouped() override;
   void note_end(const checkpoint::Point& end) override;
   Result<std::string> result() override { return states_as_text(parts()); }
   // What people and points know beside the place of the loop.

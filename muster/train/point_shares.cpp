@@ -112,6 +112,11 @@ void put_shares(std::span<const graph::ParameterPtr> parameters, const std::vect
                                     .to_json();
 }
 
+void forget_shares(Point& point) {
+  point.state.erase(shares_section);
+  point.state.erase(plan_section);
+}
+
 Result<> take_shares(const Point& point, std::span<const graph::ParameterPtr> parameters,
                      const std::vector<std::string>& names) {
   StepPlanner* const planner = process().planner;

@@ -20,4 +20,7 @@ void put_shares(std::span<const graph::ParameterPtr> parameters, const std::vect
 Result<> take_shares(const checkpoint::Point& point, std::span<const graph::ParameterPtr> parameters,
                      const std::vector<std::string>& names);
 
+// The division is made anew, by other workers, of the whole parameters that the point holds.
+void forget_shares(checkpoint::Point& point);
+
 }  // namespace muster::train

@@ -24,7 +24,6 @@ constexpr const char* position_section = "training";
 constexpr const char* homes_section = "homes";
 constexpr const char* runs_name = "runs";
 constexpr const char* outputs_name = "outputs";
-constexpr const char* batches_name = "batches";
 
 // Sections, and what stands before the names of the tensors that belong to them.
 constexpr std::string_view callback_prefix = "callback ";
@@ -270,10 +269,16 @@ Result<Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
   values.set(runs_name, static_cast<std::int64_t>(counted_runs()));
   values.set(outputs_name, static_cast<std::int64_t>(position.outputs.size()));
   if (parts.batches) values.set(batches_name, *parts.batches);
-  point.state[position_section] = values.to_json();
+  put_position(values, point);
   point.own = own_state_in(parts, point);
   point.is_shared = point.own.empty();
   return point;
+}
+
+bool is_divided(const Point& point) { return point.state.contains(homes_section); }
+
+void put_position(const StateValues& values, Point& point) {
+  point.state[position_section] = values.to_json();
 }
 
 Result<TrainingPosition> position_in(const Point& point) {

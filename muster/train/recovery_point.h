@@ -33,11 +33,18 @@ struct TrainingPosition {
   std::vector<Tensor> outputs = {};  // of the last step
 };
 
+// Of a position: TrainingParts::batches.
+inline constexpr const char* batches_name = "batches";
+
 // Copies of everything, made in `memory`; the number of runs that random numbers come from too.
 Result<checkpoint::Point> capture(const checkpoint::PointId& id, const TrainingParts& parts,
                                   const TrainingPosition& position, SnapshotMemory& memory);
 // Where the training was.
 Result<TrainingPosition> position_in(const checkpoint::Point& point);
+// Whether other workers have parameters that this one has not.
+bool is_divided(const checkpoint::Point& point);
+// Gives the point another place.
+void put_position(const StateValues& values, checkpoint::Point& point);
 // Whose states of callbacks a point holds. Another worker's tell when to do what; metrics are each one's own.
 enum class StateOwner { this_worker, another_worker };
 

@@ -25,22 +25,28 @@ constexpr std::size_t keys_max = 64;
 struct OfferRow {
   std::uint64_t count = 0;
   std::array<ResumeKey, keys_max> keys = {};
+  std::uint64_t has_others = 0;
+  ResumeKey of_others = {};
+  std::int64_t free_number = 0;
 
   std::vector<ResumeKey> known() const {
     return {keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(std::min(count, keys_max))};
   }
 };
 
-OfferRow row_of(const std::vector<ResumeKey>& keys) {
-  OfferRow row{.count = std::min(keys.size(), keys_max)};
-  std::copy(keys.end() - static_cast<std::ptrdiff_t>(row.count), keys.end(), row.keys.begin());
+OfferRow row_of(const ResumeOffer& offer) {
+  OfferRow row{.count = std::min(offer.keys.size(), keys_max),
+               .has_others = offer.of_others ? 1U : 0U,
+               .of_others = offer.of_others.value_or(ResumeKey{}),
+               .free_number = offer.free_number};
+  std::copy(offer.keys.end() - static_cast<std::ptrdiff_t>(row.count), offer.keys.end(), row.keys.begin());
   return row;
 }
 
 std::string told(const ResumeKey& key) { return fmt::format("epoch {}, step {}", key.epoch, key.step); }
 
-Result<std::vector<OfferRow>> gather(const std::vector<ResumeKey>& keys) {
-  const OfferRow mine = row_of(keys);
+Result<std::vector<OfferRow>> gather(const ResumeOffer& offer) {
+  const OfferRow mine = row_of(offer);
   std::vector<OfferRow> rows(world_size());
   MUSTER_TRY_VOID(Session::current()->collectives().call_all(
       [&](Communicator& all) { return all.all_gather(&mine, rows.data(), sizeof(OfferRow)); }));
@@ -60,6 +66,26 @@ Error nothing_in_common(const std::vector<OfferRow>& rows, const std::string& wh
                       fmt::join(newest, ", "), where)};
 }
 
+std::optional<ResumeKey> newest_of_all(const std::vector<OfferRow>& rows) {
+  std::vector<ResumeKey> common = rows.front().known();
+  for (const OfferRow& row : rows) {
+    const std::vector<ResumeKey> known = row.known();
+    std::erase_if(common, [&known](const ResumeKey& key) {
+      return std::find(known.begin(), known.end(), key) == known.end();
+    });
+  }
+  return common.empty() ? std::nullopt : std::optional(common.back());
+}
+
+// The first rank that has it.
+std::optional<std::uint32_t> newest_of_others(const std::vector<OfferRow>& rows) {
+  std::optional<std::uint32_t> newest;
+  for (std::uint32_t rank = 0; rank < rows.size(); ++rank)
+    if (rows[rank].has_others != 0 && (!newest || rows[*newest].of_others < rows[rank].of_others))
+      newest = rank;
+  return newest;
+}
+
 std::string seed_error(const char* what, std::uint64_t saved, std::uint64_t chosen, const std::string& path,
                        const char* function) {
   return fmt::format(
@@ -70,30 +96,56 @@ std::string seed_error(const char* what, std::uint64_t saved, std::uint64_t chos
 
 }  // namespace
 
-Result<std::optional<ResumeKey>> agree_on_resume(const ResumeOffer& mine, bool together) {
-  if (!together) return mine.keys.empty() ? std::nullopt : std::optional(mine.keys.back());
-  MUSTER_TRY(const std::vector<OfferRow> rows, gather(mine.keys));
+Result<std::optional<ResumeChoice>> agree_on_resume(const ResumeOffer& mine, bool together) {
+  std::vector<OfferRow> rows{row_of(mine)};
+  if (together) {
+    MUSTER_TRY(rows, gather(mine));
+  }
+  const std::optional<ResumeKey> own = newest_of_all(rows);
+  const std::optional<std::uint32_t> giver = newest_of_others(rows);
+  if (giver && (!own || *own < rows[*giver].of_others)) {
+    ResumeChoice choice{.key = rows[*giver].of_others, .giver = together ? *giver : rank()};
+    for (const OfferRow& row : rows) choice.free_number = std::max(choice.free_number, row.free_number);
+    return choice;
+  }
+  if (own) return ResumeChoice{.key = *own};
   const auto is_empty = [](const OfferRow& row) { return row.count == 0; };
   if (std::all_of(rows.begin(), rows.end(), is_empty)) return std::nullopt;
-  std::vector<ResumeKey> common = rows.front().known();
-  for (const OfferRow& row : rows) {
-    const std::vector<ResumeKey> known = row.known();
-    std::erase_if(common, [&known](const ResumeKey& key) {
-      return std::find(known.begin(), known.end(), key) == known.end();
-    });
-  }
-  if (common.empty()) return fail(nothing_in_common(rows, mine.where));
-  return common.back();
+  return fail(nothing_in_common(rows, mine.where));
 }
 
 checkpoint::StateOwnership state_owner() { return {.world_size = world_size(), .rank = rank()}; }
 
+Error not_as_many(const std::string& file, const checkpoint::StateOwnership& owner) {
+  return {Code::invalid_argument,
+          fmt::format("resume: '{}' is the state of worker {} of {}, and this is worker {} of {}: start "
+                      "as many workers as before, each with its own file; load_checkpoint and "
+                      "load_param_into_net begin a new training with the parameters alone",
+                      file, owner.rank, owner.world_size, rank(), world_size())};
+}
+
+bool owner_is_another(const std::string& state, const checkpoint::Storage& storage) {
+  const auto head = checkpoint::state_head(state, storage);
+  return head && head->owner.world_size != world_size();
+}
+
+std::optional<std::string> state_of_others(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash);
+  const auto names = checkpoint::real_storage().list(folder);
+  if (!names) return std::nullopt;
+  for (const std::string& name : checkpoint::states_beside(path.substr(slash + 1), *names))
+    if (std::string state = fmt::format("{}/{}", folder, name); owner_is_another(state)) return state;
+  return std::nullopt;
+}
+
 Result<Resumption> load_resumption(const std::string& path) {
-  return load_resumption_at(checkpoint::state_path(path, state_owner()));
+  MUSTER_TRY(Resumption found, load_resumption_at(checkpoint::state_path(path, state_owner())));
+  if (found.owner != state_owner()) return fail(not_as_many(found.path, found.owner));
+  return found;
 }
 
 Result<Resumption> load_resumption_at(const std::string& file) {
-  const checkpoint::StateOwnership mine = state_owner();
   auto saved = checkpoint::load_state(file);
   if (!saved) {
     const bool is_missing = saved.error().code == Code::not_found;
@@ -106,16 +158,76 @@ Result<Resumption> load_resumption_at(const std::string& file) {
                                : "Remove it to go on from the one before, or name another checkpoint "
                                  "by resume=PATH"));
   }
-  if (saved->owner.world_size != mine.world_size || saved->owner.rank != mine.rank)
-    return fail(
-        Code::invalid_argument,
-        fmt::format("resume: '{}' is the state of worker {} of {}, and this is worker {} of {}: start "
-                    "as many workers as before, each with its own file; load_checkpoint and "
-                    "load_param_into_net begin a new training with the parameters alone",
-                    file, saved->owner.rank, saved->owner.world_size, mine.rank, mine.world_size));
   MUSTER_TRY(saved->point.tensors, with_rows_beside(std::move(saved->point.tensors), file));
-  return Resumption{.point = std::move(saved->point), .path = file};
+  return Resumption{.point = std::move(saved->point), .path = file, .owner = saved->owner};
 }
+
+// ---- From one worker to all -------------------------------------------------------------------------------
+
+namespace {
+
+// What comes first: an error's code and text, or whose state it is, its path and the sizes of what follows.
+struct SharedHeader {
+  std::uint64_t code = 0;  // 0: there is a state
+  std::uint64_t text_bytes = 0;
+  std::uint64_t label_bytes = 0;
+  checkpoint::StateOwnership owner = {};
+};
+
+std::vector<Tensor> made(std::span<const checkpoint::TensorRecord> records) {
+  std::vector<Tensor> tensors;
+  for (const checkpoint::TensorRecord& record : records) tensors.emplace_back(record.dtype, record.shape);
+  return tensors;
+}
+
+// `shared` becomes what the giver has, or why it has nothing.
+Result<> broadcast(const std::optional<Result<Resumption>>& mine, std::uint32_t giver, Communicator& all,
+                   Result<Resumption>& shared) {
+  SharedHeader header;
+  std::string text, label;
+  if (mine && *mine) {
+    MUSTER_TRY(label, checkpoint::label_of((*mine)->point));
+    text = (*mine)->path;
+    header.owner = (*mine)->owner;
+  } else if (mine) {
+    header.code = static_cast<std::uint64_t>(mine->error().code) + 1;
+    text = mine->error().message;
+  }
+  header.text_bytes = text.size();
+  header.label_bytes = label.size();
+  MUSTER_TRY_VOID(all.broadcast(&header, sizeof header, giver));
+  text.resize(header.text_bytes);
+  label.resize(header.label_bytes);
+  MUSTER_TRY_VOID(all.broadcast(text.data(), text.size(), giver));
+  if (header.code != 0) {
+    shared = fail(static_cast<Code>(header.code - 1), text);
+    return {};
+  }
+  MUSTER_TRY_VOID(all.broadcast(label.data(), label.size(), giver));
+  if (mine) {
+    for (const std::span<const std::byte> piece : checkpoint::content_of((*mine)->point))
+      MUSTER_TRY_VOID(all.broadcast(const_cast<std::byte*>(piece.data()), piece.size(), giver));
+    shared = *mine;
+    return {};
+  }
+  MUSTER_TRY(auto point, checkpoint::SerializedPoint::from_label(label, made));
+  for (const std::span<std::byte> piece : point.content())
+    MUSTER_TRY_VOID(all.broadcast(piece.data(), piece.size(), giver));
+  shared = Resumption{.point = std::move(point).open(), .path = text, .owner = header.owner};
+  return {};
+}
+
+}  // namespace
+
+Result<Resumption> share_resumption(std::optional<Result<Resumption>> mine, std::uint32_t giver) {
+  if (world_size() == 1) return *std::move(mine);
+  Result<Resumption> shared = fail(Code::internal, "no worker has given a state");
+  MUSTER_TRY_VOID(Session::current()->collectives().call_all(
+      [&](Communicator& all) { return broadcast(mine, giver, all, shared); }));
+  return shared;
+}
+
+// ---- Seeds ------------------------------------------------------------------------------------------------
 
 void put_seeds(StateValues& values) {
   values.set(seed_name, static_cast<std::int64_t>(seed()));

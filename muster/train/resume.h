@@ -12,10 +12,11 @@
 
 namespace muster::train {
 
-// A state of the training that is on this worker's disk, with its file.
+// A state of the training on a disk, with its file.
 struct Resumption {
   checkpoint::Point point = {};
   std::string path = {};
+  checkpoint::StateOwnership owner = {};  // who saved it: of another number of workers, too
 };
 
 // Which state is meant, the same on all workers. Ordered as they came.
@@ -31,17 +32,34 @@ struct ResumeKey {
 struct ResumeOffer {
   std::vector<ResumeKey> keys = {};
   std::string where = {};
+  std::optional<ResumeKey> of_others = {};  // the newest of a job of another number of workers
+  std::int64_t free_number = 0;             // what a training that begins in this folder would be called
 };
-// The newest that all workers have; nothing where none has any. A collective call if `together`. The error
-// names the workers that lack what others have.
-Result<std::optional<ResumeKey>> agree_on_resume(const ResumeOffer& mine, bool together);
+struct ResumeChoice {
+  ResumeKey key = {};
+  // Of a job of another number of workers: who has it, and gives it to all. Nothing: each has its own.
+  std::optional<std::uint32_t> giver = {};
+  std::int64_t free_number = 0;  // on all workers
+};
+// The newest that all workers have, or that any has of another number of workers; nothing where there is
+// none. A collective call if `together`. The error names the workers that lack what others have.
+Result<std::optional<ResumeChoice>> agree_on_resume(const ResumeOffer& mine, bool together);
 
 checkpoint::StateOwnership state_owner();
+// Whether it is the state of a job of another number of workers, as far as it can be read.
+bool owner_is_another(const std::string& state,
+                      const checkpoint::Storage& storage = checkpoint::real_storage());
+// Where another number of workers cannot go on.
+Error not_as_many(const std::string& file, const checkpoint::StateOwnership& owner);
 // The state of this worker that belongs to `path`, a checkpoint or a state. Errors name the file, what is
 // wrong with it and what to do.
 Result<Resumption> load_resumption(const std::string& path);
-// Of this file.
+// Of this file, whosever it is.
 Result<Resumption> load_resumption_at(const std::string& file);
+// The first state beside `path`, a checkpoint or a state, of a job of another number of workers.
+std::optional<std::string> state_of_others(const std::string& path);
+// What the giver has loaded, or could not load, on all workers. A collective call.
+Result<Resumption> share_resumption(std::optional<Result<Resumption>> mine, std::uint32_t giver);
 
 // The seeds that random numbers and shuffles come from. Taken where the script has chosen none; another
 // choice is an error.

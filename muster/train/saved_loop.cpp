@@ -30,16 +30,16 @@ Result<std::vector<Found>> states_at(const std::string& path) {
   if (owner.world_size > 1) paths.insert(paths.begin(), checkpoint::previous_state_path(path, owner));
   std::vector<Found> found;
   for (const std::string& file : paths) {
-    const auto id = checkpoint::state_id(file);
-    if (!id && id.error().code == Code::not_found) continue;
-    if (!id)
-      return fail(id.error().code,
-                  fmt::format("load_state: {}. Remove this file{}, or name another one", id.error().message,
+    const auto head = checkpoint::state_head(file);
+    if (!head && head.error().code == Code::not_found) continue;
+    if (!head)
+      return fail(head.error().code,
+                  fmt::format("load_state: {}. Remove this file{}, or name another one", head.error().message,
                               owner.world_size > 1 ? " on every worker to go on from the state before it"
                                                    : " to begin anew"));
-    found.push_back(
-        {.key = {.epoch = static_cast<std::int64_t>(id->call), .step = static_cast<std::int64_t>(id->step)},
-         .path = file});
+    found.push_back({.key = {.epoch = static_cast<std::int64_t>(head->id.call),
+                             .step = static_cast<std::int64_t>(head->id.step)},
+                     .path = file});
   }
   return found;
 }
@@ -111,11 +111,11 @@ Result<std::optional<LoopPosition>> load_state(const std::string& path, std::spa
   MUSTER_TRY(const std::vector<Found> found, states_at(path));
   ResumeOffer offer{.where = fmt::format("'{}'", checkpoint::state_path(path, state_owner()))};
   for (const Found& state : found) offer.keys.push_back(state.key);
-  MUSTER_TRY(const std::optional<ResumeKey> chosen, agree_on_resume(offer, world_size() > 1));
+  MUSTER_TRY(const std::optional<ResumeChoice> chosen, agree_on_resume(offer, world_size() > 1));
   if (!chosen) return begin_anew(offer.where, options);
   for (const Found& state : found) {
-    if (state.key != *chosen) continue;
-    MUSTER_TRY(const Resumption saved, load_resumption_at(state.path));
+    if (state.key != chosen->key) continue;
+    MUSTER_TRY(const Resumption saved, load_resumption(state.path));
     MUSTER_TRY(const TrainingPosition there, position_in(saved.point));
     MUSTER_TRY(const LoopPosition position, loop_position(there.values, state.path));
     MUSTER_TRY_VOID(take_seeds(there.values, state.path));

@@ -5,6 +5,7 @@
 
 #include "muster/train/activity_scope.h"
 #include "muster/train/pipeline_layout.h"
+#include "muster/train/regrouping.h"
 #include "muster/train/run_context.h"
 
 namespace muster::train {
@@ -159,16 +160,23 @@ Result<> TrainingLoop::save_start() {
 }
 
 Result<> TrainingLoop::resume() {
-  MUSTER_TRY(const std::optional<Resumption> found, hooks_.resume());
+  MUSTER_TRY(std::optional<Resumption> found, hooks_.resume());
   if (!found) return {};
+  const bool is_regrouped = found->owner.world_size != state_owner().world_size;
+  const StateOwner owner = is_regrouped ? StateOwner::another_worker : StateOwner::this_worker;
+  if (is_regrouped)
+    MUSTER_TRY_VOID(
+        regroup(*found, batches_->dataset(), is_grouped() ? std::nullopt : hooks_.parts().batches));
   MUSTER_TRY(const TrainingPosition position, position_in(found->point));
   MUSTER_TRY_VOID(take_seeds(position.values, found->path));
-  MUSTER_TRY_VOID(take(position, StateOwner::this_worker));
+  MUSTER_TRY_VOID(take(position, owner));
   if (!std::exchange(has_begun_, true)) MUSTER_TRY_VOID(hooks_.begin(is_resumed_));
-  MUSTER_TRY_VOID(restore(found->point, hooks_.parts()).map_error([&](Error error) {
+  MUSTER_TRY_VOID(restore(found->point, hooks_.parts(), owner).map_error([&](Error error) {
     return unfitting(std::move(error), found->path);
   }));
-  return take(position, StateOwner::this_worker);
+  MUSTER_TRY_VOID(take(position, owner));
+  if (is_regrouped) hooks_.note_regrouped();
+  return {};
 }
 
 // What the training begins in a new process comes first, and is then set to what it was.
@@ -279,6 +287,7 @@ Result<checkpoint::Point> TrainingLoop::point_at(const checkpoint::PointId& id, 
       .set("passes", static_cast<std::int64_t>(place.passes))
       .set("pass", static_cast<std::int64_t>(place.data.pass))
       .set("items", static_cast<std::int64_t>(place.data.items));
+  if (batches_) put_rows(batches_->dataset(), place.data, position.values);
   put_seeds(position.values);
   if (place.data.contents) position.values.set("contents", static_cast<std::int64_t>(*place.data.contents));
   hooks_.describe(position, moment);
@@ -298,7 +307,9 @@ Result<> TrainingLoop::take(const TrainingPosition& position, StateOwner owner) 
   MUSTER_TRY(const std::int64_t pass, values.integer("pass"));
   MUSTER_TRY(const std::int64_t items, values.integer("items"));
   place.passes = static_cast<std::uint64_t>(passes);
-  place.data = {.pass = static_cast<std::uint64_t>(pass), .items = static_cast<std::uint64_t>(items)};
+  MUSTER_TRY(place.data, rows_before_in(values));
+  place.data.pass = static_cast<std::uint64_t>(pass);
+  place.data.items = static_cast<std::uint64_t>(items);
   if (owner == StateOwner::this_worker && values.has("contents")) {  // another worker's items are others
     MUSTER_TRY(const std::int64_t contents, values.integer("contents"));
     place.data.contents = static_cast<std::uint64_t>(contents);
@@ -325,9 +336,7 @@ void TrainingLoop::take_place(const Place& place) {
   const auto items = static_cast<std::int64_t>(place.data.items);
   const bool pass_is_over = is_resumed_ && !is_grouped() && items == hooks_.parts().batches;
   steps_are_made_ = pass_is_over || (is_resumed_ && is_grouped() && step_ >= options_.group_steps);
-  batches_->begin_at({.pass = pass_is_over ? place.data.pass + 1 : place.data.pass,
-                      .items = pass_is_over ? 0 : place.data.items,
-                      .contents = pass_is_over ? std::nullopt : place.data.contents});
+  batches_->begin_at(pass_is_over ? DataPosition{.pass = place.data.pass + 1} : place.data);
 }
 
 }  // namespace muster::train

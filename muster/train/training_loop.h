@@ -55,6 +55,9 @@ class LoopHooks {
     (void)epochs;
     return 0;
   }
+  // It has gone on with what another number of workers had saved behind its last step, which has another
+  // number now.
+  virtual void note_regrouped() {}
   // A point has been gone back to.
   virtual void note_resumed() {}
 

@@ -368,17 +368,6 @@ def test_a_worker_without_a_checkpoint_is_named(tmp_path):
     assert any("worker 0 has epoch 2, step 1, worker 1 has none" in text for text in texts), texts
 
 
-def test_a_job_of_another_size_is_told(tmp_path):
-    muster.set_seed(3)
-    Trained(tmp_path, stop=7)
-    state = tmp_path / "net-2_1.state"
-    for rank in range(2):
-        (tmp_path / f"net-2_1.rank_{rank}.state").write_bytes(state.read_bytes())
-    codes, texts = job(repr(str(tmp_path)))
-    assert 0 not in codes
-    assert any("is the state of worker 0 of 1, and this is worker" in text for text in texts), texts
-
-
 # ---- Networks over several workers ------------------------------------------------------------------------
 
 PLACED = """
@@ -410,6 +399,14 @@ def test_a_network_over_several_workers_goes_on(tmp_path):
     assert codes == [0, 0], again
     assert [text.splitlines()[-1] for text in again] == [text.splitlines()[-1] for text in whole]
     assert f"going on from '{tmp_path}/cut/net-2_1.ckpt'" in again[0]
+
+
+def test_a_network_over_several_workers_needs_as_many_again(tmp_path):
+    muster.set_seed(3)
+    Trained(tmp_path, stop=7)
+    codes, texts = job(repr(str(tmp_path)), script=PLACED)
+    assert 0 not in codes
+    assert any("is the state of worker 0 of 1, and this is worker" in text for text in texts), texts
 
 
 # ---- Jobs that recover ------------------------------------------------------------------------------------

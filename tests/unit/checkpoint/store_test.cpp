@@ -111,13 +111,15 @@ TEST(CheckpointStore, BearsThatSomebodyElseRemovedAFile) {
 
 TEST(CheckpointStore, ChoosesAPrefixThatNoEarlierTrainingUsed) {
   using Names = std::vector<std::string>;
-  EXPECT_EQ(free_prefix("CKP", Names{}), "CKP");
-  EXPECT_EQ(free_prefix("CKP", Names{"CKP2-1_5.ckpt", "CKP-1_5.txt", "CKP_x-1_1.ckpt"}), "CKP");
-  EXPECT_EQ(free_prefix("CKP", Names{"CKP-1_5.ckpt"}), "CKP_1");
-  EXPECT_EQ(free_prefix("CKP", Names{"CKP-1_5.safetensors"}), "CKP_1");
-  EXPECT_EQ(free_prefix("CKP", Names{"CKP_3-1_5.ckpt"}), "CKP_4") << "the first one may be gone";
-  EXPECT_EQ(free_prefix("CKP", Names{"CKP_7.ckpt", "CKP_-1_5.ckpt", "other-1_5.ckpt"}), "CKP");
-  EXPECT_EQ(free_prefix("CKP", Names{"CKP-1_5.ckpt", "CKP_9-2_1.ckpt", "CKP_10-2_1.ckpt"}), "CKP_11");
+  EXPECT_EQ(free_number("CKP", Names{}), 0);
+  EXPECT_EQ(free_number("CKP", Names{"CKP2-1_5.ckpt", "CKP-1_5.txt", "CKP_x-1_1.ckpt"}), 0);
+  EXPECT_EQ(free_number("CKP", Names{"CKP-1_5.ckpt"}), 1);
+  EXPECT_EQ(free_number("CKP", Names{"CKP-1_5.safetensors"}), 1);
+  EXPECT_EQ(free_number("CKP", Names{"CKP_3-1_5.ckpt"}), 4) << "the first one may be gone";
+  EXPECT_EQ(free_number("CKP", Names{"CKP_7.ckpt", "CKP_-1_5.ckpt", "other-1_5.ckpt"}), 0);
+  EXPECT_EQ(free_number("CKP", Names{"CKP-1_5.ckpt", "CKP_9-2_1.ckpt", "CKP_10-2_1.ckpt"}), 11);
+  EXPECT_EQ(numbered_prefix("CKP", 0), "CKP");
+  EXPECT_EQ(numbered_prefix("CKP", 11), "CKP_11");
 }
 
 }  // namespace
