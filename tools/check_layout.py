@@ -51,6 +51,7 @@ SHOWN_MAX = {
 PUBLIC_FOR = {
     "muster/checkpoint/conversion.h": {"python", "apps", "train"},
     "muster/checkpoint/mesh_layout.h": {"launch", "train"},
+    "muster/checkpoint/sample_log.h": {"apps", "train"},
     "muster/launch/call_times.h": {"apps"},
     "muster/launch/dashboard/job_server.h": {"apps"},
     "muster/launch/runs/runs.h": {"apps"},

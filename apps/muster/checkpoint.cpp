@@ -11,6 +11,7 @@
 #include "checkpoint_convert.h"
 #include "checkpoint_rm.h"
 #include "commands.h"
+#include "muster/checkpoint/sample_log.h"
 
 namespace muster::app {
 namespace {
@@ -187,6 +188,26 @@ int verify_two(const std::string& first, const std::string& second) {
   return 0;
 }
 
+// ---- verify samples ---------------------------------------------------------------------------------------
+
+int verify_samples(const std::string& folder) {
+  const auto passes = checkpoint::audit_samples(folder);
+  if (!passes) return refuse("verify --samples", passes.error().message);
+  bool is_well = true;
+  for (const auto& [pass, samples] : *passes) {
+    std::vector<std::string> shares;
+    for (const auto& [workers, rows] : samples.by_workers)
+      shares.push_back(fmt::format("{} by {} worker{}", rows, workers, workers == 1 ? "" : "s"));
+    const std::string filling =
+        samples.filling == 0 ? "" : fmt::format(", {} of them once more to fill up shards", samples.filling);
+    fmt::print("pass {}: {} rows ({}){}: {}\n", pass, samples.rows, fmt::join(shares, ", "), filling,
+               samples.problems.empty() ? "each once" : "NOT each once");
+    for (const std::string& problem : samples.problems) fmt::print("  {}\n", problem);
+    is_well = is_well && samples.problems.empty();
+  }
+  return is_well ? 0 : exit_code_different;
+}
+
 void add_one(CLI::App& parent, Invocation& invocation, const char* name, const char* description,
              int (*work)(const std::string&)) {
   auto path = std::make_shared<std::string>();
@@ -232,9 +253,13 @@ void add_checkpoint(CLI::App& app, Invocation& invocation) {
 }
 
 void add_verify(CLI::App& app, Invocation& invocation) {
-  auto paths = std::make_shared<std::pair<std::string, std::string>>();
-  CLI::App* command =
-      app.add_subcommand("verify", "Compare two runs, and name the first step and tensor that differ");
+  struct Paths {
+    std::string first, second, samples;
+  };
+  auto paths = std::make_shared<Paths>();
+  CLI::App* command = app.add_subcommand(
+      "verify",
+      "Compare two runs, and name the first step and tensor that differ; or check which samples came");
   command->footer(
       "\nA run is the recovery folder of a job (MS_RECOVERY_PATH), a folder of .ckpt or .safetensors files, "
       "or\n"
@@ -242,10 +267,22 @@ void add_verify(CLI::App& app, Invocation& invocation) {
       "  muster verify one/recovery other/recovery\n"
       "It compares what both runs have, bit by bit: hashes of steps, tensors of points, and the state of "
       "the\n"
-      "training. Exit code 0: equal, 1: different, 2: nothing can be compared.");
-  command->add_option("run_a", paths->first, "The first run")->required();
-  command->add_option("run_b", paths->second, "The second run")->required();
-  command->callback([paths, &invocation] { invocation.exit_code = verify_two(paths->first, paths->second); });
+      "training. Exit code 0: equal, 1: different, 2: nothing can be compared.\n"
+      "  muster verify --samples FOLDER\n"
+      "says whether each row of each pass over the data came once, of trainings that had "
+      "MUSTER_SAMPLE_LOG=FOLDER:\n"
+      "through kills, new starts and other numbers of workers.");
+  CLI::Option* const first = command->add_option("run_a", paths->first, "The first run");
+  CLI::Option* const second = command->add_option("run_b", paths->second, "The second run");
+  command->add_option("--samples", paths->samples, "The folder that MUSTER_SAMPLE_LOG named")
+      ->excludes(first)
+      ->excludes(second);
+  command->callback([paths, &invocation] {
+    if (paths->samples.empty() && paths->second.empty())
+      throw CLI::RequiredError(paths->first.empty() ? "run_a and run_b, or --samples," : "run_b");
+    invocation.exit_code =
+        paths->samples.empty() ? verify_two(paths->first, paths->second) : verify_samples(paths->samples);
+  });
 }
 
 }  // namespace muster::app

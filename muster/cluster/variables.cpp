@@ -183,6 +183,12 @@ constexpr auto table = std::to_array<Variable>({
      .documentation =
          "Set by `muster run --metrics-file`: trainings of a Model append a line of JSON for each "
          "step to it. Rank 0 does, or with {rank} in the name every worker in a file of its own."},
+    {.name = "MUSTER_SAMPLE_LOG",
+     .default_note = "none",
+     .note = "a folder",
+     .documentation =
+         "Each worker writes there which samples its trainings have had: `muster verify --samples` "
+         "reads it."},
     {.name = "MUSTER_RUN_FOLDER",
      .default_note = "none",
      .note = "a folder",

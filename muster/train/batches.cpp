@@ -120,6 +120,30 @@ void Batches::divide(Communicator& stages, std::uint32_t reader) {
   reader_ = reader;
 }
 
+// ---- Which samples come -----------------------------------------------------------------------------------
+
+void Batches::log_samples(std::shared_ptr<checkpoint::SampleLog> log) {
+  samples_ = std::move(log);
+  log_begins_ = true;
+}
+
+void Batches::log_regrouping(std::uint64_t workers, const DataPosition& position) {
+  if (samples_) note_logged(samples_->go_on_behind(workers, position.pass, position.items));
+}
+
+void Batches::log_sample(const data::Item& item) {
+  if (samples_ && reads() && std::exchange(log_begins_, false))
+    note_logged(samples_->begin(passes_ - 1, taken_ - 1));
+  if (samples_ && reads()) note_logged(samples_->add(passes_ - 1, taken_ - 1, item, dataset_.is_batched()));
+}
+
+// Training goes on without it.
+void Batches::note_logged(const Result<>& written) {
+  if (written) return;
+  log::error(fmt::format("the log of samples ends here: {}", written.error().message));
+  samples_.reset();
+}
+
 // ---- Messages ---------------------------------------------------------------------------------------------
 
 Result<> Batches::tell(Kind kind, std::span<const std::byte> content) {
@@ -302,6 +326,7 @@ Result<std::optional<data::Item>> Batches::hear_of_item() {
 Result<std::optional<data::Item>> Batches::next() {
   if (ahead_) {
     count_taken();
+    log_sample(*ahead_);
     return std::exchange(ahead_, std::nullopt);
   }
   if (!std::exchange(in_pass_, true)) ++passes_;
@@ -321,6 +346,7 @@ Result<std::optional<data::Item>> Batches::next() {
   }
   if (item) {
     count_taken();
+    log_sample(*item);
   } else {
     pass_.reset();
     in_pass_ = false;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "muster/checkpoint/sample_log.h"
 #include "muster/data/data.h"
 #include "muster/graph/graph.h"
 
@@ -49,6 +51,11 @@ class Batches {
   // Before the first item.
   void leave_out_padding() { padding_ = false; }
 
+  // From now on which samples come is written down.
+  void log_samples(std::shared_ptr<checkpoint::SampleLog> log);
+  // It goes on behind the items that as many workers had in that pass.
+  void log_regrouping(std::uint64_t workers, const DataPosition& position);
+
   // The items of one pass, at least one; data::size_endless. The error, on all of them the reader's, says
   // what is wrong with the `what` dataset.
   Result<std::int64_t> count(std::string_view what);
@@ -84,6 +91,8 @@ class Batches {
   bool compares() const { return dataset_.item_order() != data::ItemOrder::known; }
   Result<> pass_over_items();
   void count_taken();
+  void log_sample(const data::Item& item);
+  void note_logged(const Result<>& written);
   Result<std::optional<data::Item>> hear_of_item();
   Result<> tell_of_item(const std::optional<data::Item>& item);
 
@@ -105,6 +114,8 @@ class Batches {
   Communicator* stages_ = nullptr;
   std::uint32_t reader_ = 0;
   std::vector<graph::TensorType> types_;  // of the last item
+  std::shared_ptr<checkpoint::SampleLog> samples_;
+  bool log_begins_ = false;  // with the next item
 };
 
 // A pass of this process over the dataset, which a signal may end, from an item on.

@@ -65,6 +65,16 @@ Result<DataPosition> rows_before_in(const StateValues& values) {
   return position;
 }
 
+Result<DataPosition> data_position_in(const checkpoint::Point& point) {
+  MUSTER_TRY(const TrainingPosition position, position_in(point));
+  MUSTER_TRY(DataPosition made, rows_before_in(position.values));
+  MUSTER_TRY(const std::int64_t pass, position.values.integer("pass"));
+  MUSTER_TRY(const std::int64_t items, position.values.integer("items"));
+  made.pass = static_cast<std::uint64_t>(pass);
+  made.items = static_cast<std::uint64_t>(items);
+  return made;
+}
+
 Result<DataPosition> regrouped(const Resumption& found, const StateValues& values, std::int64_t items,
                                const data::Dataset& dataset, std::int64_t batches) {
   MUSTER_TRY(const std::int64_t all_items, values.integer(batches_name));

@@ -17,6 +17,8 @@ inline constexpr const char* items_before_name = "items_before";
 // What of a place in the data a regrouping has to know; and what of it another regrouping has left behind.
 void put_rows(const data::Dataset& dataset, const DataPosition& position, StateValues& values);
 Result<DataPosition> rows_before_in(const StateValues& values);
+// Where a Model's training was.
+Result<DataPosition> data_position_in(const checkpoint::Point& point);
 
 // Where these workers are in a pass of which others had `items`; a pass of theirs has `batches`. The rows
 // that have come are left out, and as many items count as done as leave those that the rest of the rows

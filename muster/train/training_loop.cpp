@@ -1,5 +1,7 @@
 #include "muster/train/training_loop.h"
 
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
 
@@ -78,7 +80,15 @@ void TrainingLoop::complete_step() {
   if (call_ != nullptr) call_->set_memory({});
 }
 
-Batches& TrainingLoop::read(Batches batches) { return batches_.emplace(std::move(batches)); }
+Batches& TrainingLoop::read(Batches batches) {
+  Batches& reading = batches_.emplace(std::move(batches));
+  if (const auto folder = real_environment().get("MUSTER_SAMPLE_LOG"); folder && !folder->empty()) {
+    auto log = checkpoint::SampleLog::open(*folder, state_owner());
+    if (!log) log::error(fmt::format("no log of samples is written: {}", log.error().message));
+    if (log) reading.log_samples(*std::move(log));
+  }
+  return reading;
+}
 
 void TrainingLoop::start_at(std::int64_t epoch, std::int64_t steps) {
   epoch_ = epoch;
@@ -164,9 +174,12 @@ Result<> TrainingLoop::resume() {
   if (!found) return {};
   const bool is_regrouped = found->owner.world_size != state_owner().world_size;
   const StateOwner owner = is_regrouped ? StateOwner::another_worker : StateOwner::this_worker;
-  if (is_regrouped)
+  if (is_regrouped) {
+    MUSTER_TRY(const DataPosition before, data_position_in(found->point));
+    batches_->log_regrouping(found->owner.world_size, before);
     MUSTER_TRY_VOID(
         regroup(*found, batches_->dataset(), is_grouped() ? std::nullopt : hooks_.parts().batches));
+  }
   MUSTER_TRY(const TrainingPosition position, position_in(found->point));
   MUSTER_TRY_VOID(take_seeds(position.values, found->path));
   MUSTER_TRY_VOID(take(position, owner));

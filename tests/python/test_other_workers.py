@@ -2,13 +2,16 @@
 
 import ast
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from job import Job, run_alone
+from places import BUILD
 
 ROWS = 48
+MUSTER = str(BUILD / "apps/muster/muster")
 
 SCRIPT = """
 import os
@@ -79,14 +82,23 @@ except Stop:
 """
 
 
+def samples(folder, code=0):
+    """What `muster verify --samples` says."""
+    done = subprocess.run([MUSTER, "verify", "--samples", str(folder)], capture_output=True, text=True)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
 class Runs:
     """Jobs of some workers, one after the other in one folder, each goes on where the last one was."""
 
     def __init__(self, folder):
         self.folder = folder
+        self.samples = folder.parent / "samples"
 
     def run(self, workers, batch, fails=False, **variables):
-        told = {"FOLDER": str(self.folder), "BATCH": str(batch), **variables}
+        told = {"FOLDER": str(self.folder), "BATCH": str(batch), "MUSTER_SAMPLE_LOG": str(self.samples)}
+        told |= variables
         script = SCRIPT.replace("ROWS", str(ROWS))
         if workers == 1:
             code, text, _ = run_alone(script, **told)
@@ -140,6 +152,8 @@ def test_each_row_of_the_epoch_comes_once(runs, first, then, stop, begins_at):
     steps = [int(step) for step in re.findall(r"^row \d+ (\d+) ", texts[0], re.M)]
     an_epoch = -(-ROWS // (then[0] * then[1]))
     assert sorted(set(steps)) == list(range(begins_at, 2 * an_epoch + 1))
+    assert re.search(rf"^pass 0: {ROWS} rows .*: each once$", samples(runs.samples), re.M)
+    assert re.search(rf"^pass 1: {ROWS} rows \({ROWS} by {then[0]} worker", samples(runs.samples), re.M)
 
 
 def test_the_workers_may_change_more_than_once_in_an_epoch(runs):
@@ -148,6 +162,10 @@ def test_the_workers_may_change_more_than_once_in_an_epoch(runs):
         seen += rows_of(runs.run(workers, batch, STOP=str(stop)), stop)[1]
     after = rows_of(runs.run(2, 2))
     assert seen + after[1] == EACH_ONCE and after[2] == EACH_ONCE
+    assert "(30 by 2 workers, 6 by 3 workers, 12 by 4 workers): each once" in samples(runs.samples)
+    worker = runs.samples / "samples.4.1.log"
+    worker.write_text(re.sub(r"^item 0 1 .*\n", "", worker.read_text(), flags=re.M))
+    assert "1 rows that pass 1 has did not come" in samples(runs.samples, code=1)
 
 
 def test_with_as_many_rows_in_each_step_it_ends_as_one_that_never_changed(tmp_path):
@@ -202,7 +220,13 @@ def test_a_worker_that_is_killed_there_comes_back_to_the_same_rows(runs, tmp_pat
         "MS_RECOVERY_PATH": str(tmp_path / "points"),
         "FOLDER": str(runs.folder),
     }
-    told |= {"BATCH": "4", "KILL": "1 5", "KILLED": str(tmp_path / "killed"), "EVERY": "100"}
+    told |= {
+        "BATCH": "4",
+        "KILL": "1 5",
+        "KILLED": str(tmp_path / "killed"),
+        "EVERY": "100",
+        "MUSTER_SAMPLE_LOG": str(runs.samples),
+    }
     with Job(SCRIPT.replace("ROWS", str(ROWS)), 2, **told) as job:
         assert job.workers[1].wait(60) == -9
         dead = job.workers.pop()
@@ -212,6 +236,7 @@ def test_a_worker_that_is_killed_there_comes_back_to_the_same_rows(runs, tmp_pat
     one, other = (rows_of([text])[1] for text in texts)
     of_dead = rows_of([dead.output()], 4)[1]
     assert before[1] + one + (of_dead | other) == EACH_ONCE
+    assert re.search(rf"^pass 0: {ROWS} rows .*: each once$", samples(runs.samples), re.M)
     assert end_of(texts[0]) == end_of(texts[1])
 
 

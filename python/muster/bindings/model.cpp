@@ -282,8 +282,8 @@ void bind_model(nb::module_& core) {
            "`callbacks`, or begins, and says so, where there is none yet; resume=PATH from that one. "
            "Parameters, optimizer, counters, the place in the data, random numbers and the states of "
            "callbacks are set, and the result has the same bits as that of a training that was never "
-           "interrupted. In a job all workers go on from the newest checkpoint that each has; another number of "
-           "workers goes on with the rows of the epoch that those of before have not had. "
+           "interrupted. In a job all workers go on from the newest checkpoint that each has; another number "
+           "of workers goes on with the rows of the epoch that those of before have not had. "
            "CorruptDataError names a damaged file, ValueError what does not fit the script or which workers "
            "lack the checkpoint.")
       .def("fit", &fit_model, nb::arg("epoch"), nb::arg("train_dataset"),
