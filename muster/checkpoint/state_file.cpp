@@ -165,7 +165,10 @@ Result<StateHead> state_head(const std::string& path, const Storage& storage) {
   MUSTER_TRY(const std::unique_ptr<InputFile> file, storage.open(path));
   MUSTER_TRY(const safetensors::Header header, safetensors::read_header(*file, path));
   MUSTER_TRY(const Manifest manifest, manifest_in(header, path));
-  return StateHead{.id = manifest.id, .owner = {.world_size = manifest.world_size, .rank = manifest.rank}};
+  StateHead head{.id = manifest.id, .owner = {.world_size = manifest.world_size, .rank = manifest.rank}};
+  const auto training = header.metadata.find(std::string(section_prefix) + "training");
+  if (training != header.metadata.end()) head.training = training->second;
+  return head;
 }
 
 Result<SavedState> load_state(const std::string& path, const Storage& storage) {

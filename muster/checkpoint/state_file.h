@@ -50,6 +50,7 @@ Result<> save_state(const std::string& path, const Point& point, const StateOwne
 struct StateHead {
   PointId id = {};
   StateOwnership owner = {};
+  std::string training = {};  // the section of that name, whose hash is not checked
 };
 Result<StateHead> state_head(const std::string& path, const Storage& storage = real_storage());
 // All of the point, every hash checked. Errors name the file.

@@ -28,13 +28,6 @@ void say_once_a_job(const std::string& line) {
 
 ResumeKey key_of(const checkpoint::CheckpointName& name) { return {name.number, name.epoch, name.step}; }
 
-// Of a job of another number of workers: what the giver has on its disk, for all.
-Result<Resumption> given(const ResumeChoice& choice, const std::string& state_of_others) {
-  std::optional<Result<Resumption>> mine;
-  if (*choice.giver == rank()) mine = load_resumption_at(state_of_others);
-  return share_resumption(std::move(mine), *choice.giver);
-}
-
 }  // namespace
 
 Result<std::optional<Resumption>> Model::Training::resume() {
@@ -56,7 +49,7 @@ Result<std::optional<Resumption>> Model::Training::resume_last() {
     if (file.has_state) offer.keys.push_back(key_of(file.name));
     if (file.state_of_others.empty()) continue;
     state_of_others = file.state_of_others;
-    if (can_regroup()) offer.of_others = key_of(file.name);
+    if (can_regroup()) offer.of_others = {.key = key_of(file.name)};
   }
   if (offer.keys.empty() && !offer.of_others && !state_of_others.empty()) {
     MUSTER_TRY(const checkpoint::StateHead head, checkpoint::state_head(state_of_others));
@@ -73,7 +66,7 @@ Result<std::optional<Resumption>> Model::Training::resume_last() {
              agree_on_resume(offer, makes_steps_together() || stages() != nullptr));
   if (chosen && chosen->giver) {
     saver->number_from(chosen->free_number);
-    MUSTER_TRY(Resumption found, given(*chosen, state_of_others));
+    MUSTER_TRY(Resumption found, shared_resumption(state_of_others, *chosen->giver));
     say_once_a_job(fmt::format("resume='last': going on from '{}'", found.path));
     return found;
   }
@@ -99,12 +92,12 @@ Result<std::optional<Resumption>> Model::Training::resume_from(const std::string
   if (!own && !others && !another_may_have_one) return fail(own.error());
   ResumeOffer offer{.where = fmt::format("'{}'", checkpoint::state_path(path, state_owner()))};
   if (own) offer.keys.push_back({.step = static_cast<std::int64_t>(own->point.id.step)});
-  if (others && !own) offer.of_others = ResumeKey{};
+  if (others && !own) offer.of_others = FoundKey{};
   MUSTER_TRY(const std::optional<ResumeChoice> chosen,
              agree_on_resume(offer, makes_steps_together() || stages() != nullptr));
   if (!chosen) return fail(own.error());
   Result<Resumption> found = std::move(own);
-  if (chosen->giver) found = given(*chosen, others.value_or(""));
+  if (chosen->giver) found = shared_resumption(others.value_or(""), *chosen->giver);
   if (!found) return fail(found.error());
   say_once_a_job(fmt::format("resume: going on from '{}'", found->path));
   return *std::move(found);

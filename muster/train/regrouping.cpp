@@ -76,9 +76,14 @@ Result<DataPosition> data_position_in(const checkpoint::Point& point) {
 }
 
 Result<DataPosition> regrouped(const Resumption& found, const StateValues& values, std::int64_t items,
-                               const data::Dataset& dataset, std::int64_t batches) {
-  MUSTER_TRY(const std::int64_t all_items, values.integer(batches_name));
+                               const data::Dataset& dataset, std::optional<std::int64_t> batches_now) {
   if (items == 0) return DataPosition{};
+  if (!batches_now || !values.has(batches_name))
+    return fail(not_known(found,
+                          "how many steps an epoch has is not known (sink_size, a dataset of unknown length, "
+                          "or a state without one)"));
+  const std::int64_t batches = *batches_now;
+  MUSTER_TRY(const std::int64_t all_items, values.integer(batches_name));
   if (items == all_items) return DataPosition{.items = static_cast<std::uint64_t>(batches)};
   MUSTER_TRY(const std::int64_t rows, rows_done(found, values, items, dataset));
   const std::int64_t list = dataset.ordered_rows()->list;
@@ -96,13 +101,12 @@ Result<DataPosition> regrouped(const Resumption& found, const StateValues& value
 Result<> regroup(Resumption& found, const data::Dataset& dataset, std::optional<std::int64_t> batches) {
   MUSTER_TRY(TrainingPosition position, position_in(found.point));
   if (is_divided(found.point)) return fail(not_as_many(found.path, found.owner));
-  if (!batches || !position.values.has(batches_name))
-    return fail(not_known(found, "its epochs are no passes over the data (sink_size)"));
   StateValues& values = position.values;
   MUSTER_TRY(const std::int64_t epochs, values.integer("epochs_done"));
   MUSTER_TRY(const std::int64_t items, values.integer("items"));
-  MUSTER_TRY(const DataPosition now, regrouped(found, values, items, dataset, *batches));
+  MUSTER_TRY(const DataPosition now, regrouped(found, values, items, dataset, batches));
   const auto done = static_cast<std::int64_t>(now.items);
+  if (!batches) return fail(not_known(found, "its epochs are no passes over the data (sink_size)"));
   values.set("items", done)
       .set("steps_in_epoch", done)
       .set("steps", epochs * *batches + done)

@@ -25,7 +25,7 @@ Result<DataPosition> data_position_in(const checkpoint::Point& point);
 // makes. An error (invalid_argument) says why the rest is not known: at the begin and at the end of a pass it
 // is.
 Result<DataPosition> regrouped(const Resumption& found, const StateValues& values, std::int64_t items,
-                               const data::Dataset& dataset, std::int64_t batches);
+                               const data::Dataset& dataset, std::optional<std::int64_t> batches);
 // Gives a state of a Model's training that place, and counters of steps that fit it.
 Result<> regroup(Resumption& found, const data::Dataset& dataset, std::optional<std::int64_t> batches);
 

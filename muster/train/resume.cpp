@@ -26,7 +26,8 @@ struct OfferRow {
   std::uint64_t count = 0;
   std::array<ResumeKey, keys_max> keys = {};
   std::uint64_t has_others = 0;
-  ResumeKey of_others = {};
+  FoundKey of_others = {};
+  std::int64_t runs = 0;
   std::int64_t free_number = 0;
 
   std::vector<ResumeKey> known() const {
@@ -37,7 +38,8 @@ struct OfferRow {
 OfferRow row_of(const ResumeOffer& offer) {
   OfferRow row{.count = std::min(offer.keys.size(), keys_max),
                .has_others = offer.of_others ? 1U : 0U,
-               .of_others = offer.of_others.value_or(ResumeKey{}),
+               .of_others = offer.of_others.value_or(FoundKey{}),
+               .runs = offer.runs,
                .free_number = offer.free_number};
   std::copy(offer.keys.end() - static_cast<std::ptrdiff_t>(row.count), offer.keys.end(), row.keys.begin());
   return row;
@@ -81,7 +83,7 @@ std::optional<ResumeKey> newest_of_all(const std::vector<OfferRow>& rows) {
 std::optional<std::uint32_t> newest_of_others(const std::vector<OfferRow>& rows) {
   std::optional<std::uint32_t> newest;
   for (std::uint32_t rank = 0; rank < rows.size(); ++rank)
-    if (rows[rank].has_others != 0 && (!newest || rows[*newest].of_others < rows[rank].of_others))
+    if (rows[rank].has_others != 0 && (!newest || is_newer(rows[rank].of_others, rows[*newest].of_others)))
       newest = rank;
   return newest;
 }
@@ -96,6 +98,10 @@ std::string seed_error(const char* what, std::uint64_t saved, std::uint64_t chos
 
 }  // namespace
 
+bool is_newer(const FoundKey& one, const FoundKey& other) {
+  return one.runs > 0 && other.runs > 0 ? one.runs > other.runs : one.key > other.key;
+}
+
 Result<std::optional<ResumeChoice>> agree_on_resume(const ResumeOffer& mine, bool together) {
   std::vector<OfferRow> rows{row_of(mine)};
   if (together) {
@@ -103,8 +109,9 @@ Result<std::optional<ResumeChoice>> agree_on_resume(const ResumeOffer& mine, boo
   }
   const std::optional<ResumeKey> own = newest_of_all(rows);
   const std::optional<std::uint32_t> giver = newest_of_others(rows);
-  if (giver && (!own || *own < rows[*giver].of_others)) {
-    ResumeChoice choice{.key = rows[*giver].of_others, .giver = together ? *giver : rank()};
+  const std::int64_t own_runs = std::ranges::max(rows, {}, &OfferRow::runs).runs;
+  if (giver && (!own || is_newer(rows[*giver].of_others, {*own, own_runs}))) {
+    ResumeChoice choice{.key = rows[*giver].of_others.key, .giver = together ? *giver : rank()};
     for (const OfferRow& row : rows) choice.free_number = std::max(choice.free_number, row.free_number);
     return choice;
   }
@@ -129,13 +136,20 @@ bool owner_is_another(const std::string& state, const checkpoint::Storage& stora
   return head && head->owner.world_size != world_size();
 }
 
-std::optional<std::string> state_of_others(const std::string& path) {
+std::vector<std::string> states_beside(const std::string& path) {
   const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash);
-  const auto names = checkpoint::real_storage().list(folder);
-  if (!names) return std::nullopt;
-  for (const std::string& name : checkpoint::states_beside(path.substr(slash + 1), *names))
-    if (std::string state = fmt::format("{}/{}", folder, name); owner_is_another(state)) return state;
+  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  const auto names = checkpoint::real_storage().list(folder.empty() ? "." : folder);
+  std::vector<std::string> states;
+  if (!names) return states;
+  for (const std::string& name : checkpoint::states_beside(path.substr(folder.size()), *names))
+    states.push_back(folder + name);
+  return states;
+}
+
+std::optional<std::string> state_of_others(const std::string& path) {
+  for (std::string& state : states_beside(path))
+    if (owner_is_another(state)) return std::move(state);
   return std::nullopt;
 }
 
@@ -219,7 +233,9 @@ Result<> broadcast(const std::optional<Result<Resumption>>& mine, std::uint32_t 
 
 }  // namespace
 
-Result<Resumption> share_resumption(std::optional<Result<Resumption>> mine, std::uint32_t giver) {
+Result<Resumption> shared_resumption(const std::string& file, std::uint32_t giver) {
+  std::optional<Result<Resumption>> mine;
+  if (giver == rank()) mine = load_resumption_at(file);
   if (world_size() == 1) return *std::move(mine);
   Result<Resumption> shared = fail(Code::internal, "no worker has given a state");
   MUSTER_TRY_VOID(Session::current()->collectives().call_all(

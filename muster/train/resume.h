@@ -27,13 +27,21 @@ struct ResumeKey {
 
   friend auto operator<=>(const ResumeKey&, const ResumeKey&) = default;
 };
+// Steps of jobs of unlike numbers of workers have no order: how far their trainings were tells which is
+// newer, where their keys do not.
+struct FoundKey {
+  ResumeKey key = {};
+  std::int64_t runs = 0;  // of plans, counted; 0: the keys tell
+};
+bool is_newer(const FoundKey& one, const FoundKey& other);
 
 // What this worker could go on from, the oldest first, and where it looked, for people.
 struct ResumeOffer {
   std::vector<ResumeKey> keys = {};
   std::string where = {};
-  std::optional<ResumeKey> of_others = {};  // the newest of a job of another number of workers
-  std::int64_t free_number = 0;             // what a training that begins in this folder would be called
+  std::optional<FoundKey> of_others = {};  // the newest of a job of another number of workers
+  std::int64_t runs = 0;                   // of the newest of `keys`
+  std::int64_t free_number = 0;            // what a training that begins in this folder would be called
 };
 struct ResumeChoice {
   ResumeKey key = {};
@@ -56,10 +64,12 @@ Error not_as_many(const std::string& file, const checkpoint::StateOwnership& own
 Result<Resumption> load_resumption(const std::string& path);
 // Of this file, whosever it is.
 Result<Resumption> load_resumption_at(const std::string& file);
-// The first state beside `path`, a checkpoint or a state, of a job of another number of workers.
+// All states beside `path`, a checkpoint or a state, in the order of their ranks.
+std::vector<std::string> states_beside(const std::string& path);
+// The first of them that is of a job of another number of workers.
 std::optional<std::string> state_of_others(const std::string& path);
-// What the giver has loaded, or could not load, on all workers. A collective call.
-Result<Resumption> share_resumption(std::optional<Result<Resumption>> mine, std::uint32_t giver);
+// The state that the giver has at `file`, or why it cannot be loaded, on all workers. A collective call.
+Result<Resumption> shared_resumption(const std::string& file, std::uint32_t giver);
 
 // The seeds that random numbers and shuffles come from. Taken where the script has chosen none; another
 // choice is an error.

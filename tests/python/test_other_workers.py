@@ -95,11 +95,12 @@ class Runs:
     def __init__(self, folder):
         self.folder = folder
         self.samples = folder.parent / "samples"
+        self.script = SCRIPT
 
     def run(self, workers, batch, fails=False, **variables):
         told = {"FOLDER": str(self.folder), "BATCH": str(batch), "MUSTER_SAMPLE_LOG": str(self.samples)}
         told |= variables
-        script = SCRIPT.replace("ROWS", str(ROWS))
+        script = self.script.replace("ROWS", str(ROWS))
         if workers == 1:
             code, text, _ = run_alone(script, **told)
             codes, texts = [code], [text]
@@ -258,3 +259,63 @@ def test_behind_an_epoch_nothing_has_to_be_known(runs):
     before = rows_of(runs.run(4, 2, STOP="6", THEN="data.shuffle(8)"), 6)
     after = rows_of(runs.run(2, 4, THEN="data.shuffle(8)"))
     assert before[1] == EACH_ONCE and after == {2: EACH_ONCE}
+
+
+# ---- Loops by hand ----------------------------------------------------------------------------------------
+
+LOOP = """
+import os, sys
+import numpy
+import muster
+from muster import dataset as ds, nn
+
+workers = int(os.environ.get("MS_WORKER_NUM", "0"))
+if workers:
+    muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+muster.init()
+muster.set_seed(3)
+rank, size = (muster.get_rank(), muster.get_group_size()) if workers else (0, 1)
+x = numpy.random.default_rng(1).standard_normal((ROWS, 4)).astype(numpy.float32)
+y = numpy.arange(ROWS, dtype=numpy.float32).reshape(ROWS, 1)
+rows = ds.NumpySlicesDataset((x, y), ["x", "y"], num_shards=size, shard_id=rank)
+rows = rows.batch(int(os.environ["BATCH"]))
+net = nn.Dense(4, 1)
+optimizer = nn.Momentum(net.trainable_params(), 0.001, 0.9)
+loss_fn = nn.MSELoss()
+step_fn = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, optimizer.parameters)
+reducer = nn.DistributedGradReducer(optimizer.parameters) if workers else lambda gradients: gradients
+state, stop, given = os.environ["FOLDER"] + ".state", int(os.environ.get("STOP", "-1")), rows
+if os.environ.get("WITHOUT"):
+    given = None
+first, done = muster.load_state(state, net, optimizer, given, missing_ok=True)
+print("from", first, done)
+for epoch in range(first, 2):
+    for step, (x, y) in enumerate(rows, done):
+        if epoch == 0 and step == stop:
+            sys.exit()
+        loss, gradients = step_fn(x, y)
+        optimizer(reducer(gradients))
+        muster.save_state(state, net, optimizer, given)
+        for row in y.asnumpy().ravel():
+            print("row", epoch + 1, step + 1, int(row), flush=True)
+    done = 0
+print("end", [v for p in net.trainable_params() for v in p.asnumpy().ravel().tolist()])
+"""
+
+
+def test_a_loop_by_hand_goes_on_with_other_workers_as_often_as_one_likes(runs):
+    runs.script = LOOP
+    seen = Counter()
+    for workers, batch, stop in [(4, 1, 3), (2, 3, 4), (4, 1, 7), (1, 4, 8)]:
+        seen += rows_of(runs.run(workers, batch, STOP=str(stop)))[1]
+    texts = runs.run(2, 2)
+    after = rows_of(texts)
+    assert seen + after[1] == EACH_ONCE and after[2] == EACH_ONCE
+    assert "from 0 8" in texts[0] and end_of(texts[0]) == end_of(texts[1])
+
+
+def test_a_loop_by_hand_that_does_not_give_its_data_needs_as_many(runs):
+    runs.script = LOOP
+    runs.run(4, 1, STOP="3", WITHOUT="1")
+    texts = runs.run(2, 2, fails=True, WITHOUT="1")
+    assert "is the state of worker 0 of 4" in texts[0]

@@ -231,18 +231,22 @@ void save_state(const std::string& path, nb::handle net, nb::handle optimizer, n
                 std::optional<std::int64_t> epoch, std::optional<std::int64_t> step) {
   const std::vector<nn::CellPtr> cells = cells_of(net, optimizer);
   train::LoopPosition position;
+  const data::Dataset* description = nullptr;
   if (!dataset.is_none()) {
     const PythonDataset& data = python_dataset_from(dataset, "dataset");
+    description = &data.description;
     const PassProgress& progress = *data.progress;
     position.pass = progress.is_over ? data.passes : progress.pass;
     position.items = progress.is_over ? data.first_item : progress.items;
+    position.rows_before = progress.is_over ? data.rows_before : progress.rows_before;
+    position.items_before = progress.is_over ? data.items_before : progress.items_before;
   }
   position.epoch = epoch.value_or(static_cast<std::int64_t>(position.pass));
   position.step = step.value_or(static_cast<std::int64_t>(position.items));
   Result<> saved;
   {
     const nb::gil_scoped_release unlocked;
-    saved = train::save_state(path, cells, position);
+    saved = train::save_state(path, cells, position, description);
   }
   unwrap(std::move(saved));
 }
@@ -255,13 +259,16 @@ nb::typed<nb::tuple, std::int64_t, std::int64_t> load_state(const std::string& p
   Result<std::optional<train::LoopPosition>> loaded = std::nullopt;
   {
     const nb::gil_scoped_release unlocked;
-    loaded = train::load_state(path, cells, {.missing_ok = missing_ok});
+    loaded = train::load_state(
+        path, cells, {.missing_ok = missing_ok, .dataset = data == nullptr ? nullptr : &data->description});
   }
   const std::optional<train::LoopPosition> position = unwrap(std::move(loaded));
   if (!position) return nb::make_tuple(0, 0);
   if (data != nullptr) {
     data->passes = position->pass;
     data->first_item = position->items;
+    data->rows_before = position->rows_before;
+    data->items_before = position->items_before;
     *data->progress = {.pass = position->pass};
   }
   return nb::make_tuple(position->epoch, position->step);
@@ -279,14 +286,16 @@ void bind_checkpoint(nb::module_& core) {
            "many of its items were taken. Call it behind a step. A crash leaves the old file or the new one. "
            "In a job all workers call it: worker 1 writes 'run.rank_1.state' for 'run.state', and keeps the "
            "one before. OSError names the file.");
-  core.def("load_state", &load_state, nb::arg("path"), nb::arg("net"), nb::arg("optimizer") = nb::none(),
-           nb::arg("dataset") = nb::none(), nb::kw_only(), nb::arg("missing_ok") = false,
-           "Goes on from what save_state wrote: sets parameters, random numbers and the place in `dataset` "
-           "(the next loop over it begins there), and returns (epoch, step). The loop that follows gives "
-           "the same bits as one that was never interrupted. In a job all workers call it, and go on from "
-           "the newest state that each has. FileNotFoundError where there is none; with `missing_ok` that is "
-           "(0, 0), and a line says so. CorruptDataError names a file that is damaged or is another one; "
-           "ValueError says what does not fit the script, or which workers lack the file.");
+  core.def(
+      "load_state", &load_state, nb::arg("path"), nb::arg("net"), nb::arg("optimizer") = nb::none(),
+      nb::arg("dataset") = nb::none(), nb::kw_only(), nb::arg("missing_ok") = false,
+      "Goes on from what save_state wrote: sets parameters, random numbers and the place in `dataset` (the "
+      "next loop over it begins there), and returns (epoch, step). The loop that follows gives the same bits "
+      "as one that was never interrupted. In a job all workers call it, and go on from the newest state that "
+      "each has; with `dataset`, in both calls, another number of workers goes on with the rows of the pass "
+      "that those of before have not had. FileNotFoundError where there is none; with `missing_ok` that is "
+      "(0, 0), and a line says so. CorruptDataError names a file that is damaged or is another one; "
+      "ValueError says what does not fit the script, or which workers lack the file.");
   core.def(
       "save_checkpoint", &save_checkpoint, nb::arg("save_obj"), nb::arg("ckpt_file_name"),
       nb::arg("integrated_save") = true,

@@ -26,7 +26,7 @@ PythonDataset& python_dataset_from(nb::handle object, const char* what) {
 
 data::Dataset dataset_from(nb::handle object, const char* what) {
   const PythonDataset& dataset = python_dataset_from(object, what);
-  if (dataset.first_item > 0)
+  if (dataset.first_item > 0 || dataset.rows_before > 0)
     throw nb::value_error((std::string(what) +
                            ": load_state has set where its next pass begins, which a loop over it takes "
                            "(for ... in dataset); a Model goes on by Model.train(..., resume=PATH)")

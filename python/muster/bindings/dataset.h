@@ -17,13 +17,18 @@ struct PassProgress {
   std::uint64_t pass = 0;   // its number
   std::uint64_t items = 0;  // that it has given
   bool is_over = true;
+  // As in train::LoopPosition.
+  std::uint32_t rows_before = 0;
+  std::uint64_t items_before = 0;
 };
 
 // A description, and how many passes were begun over it: each has a shuffle of its own.
 struct PythonDataset {
   data::Dataset description;
   std::uint64_t passes = 0;
-  std::uint64_t first_item = 0;  // of the next pass, where a state was loaded
+  std::uint64_t first_item = 0;   // of the next pass, where a state was loaded
+  std::uint32_t rows_before = 0;  // likewise, as in train::LoopPosition
+  std::uint64_t items_before = 0;
   std::shared_ptr<PassProgress> progress = std::make_shared<PassProgress>();
 };
 

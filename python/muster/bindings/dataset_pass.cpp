@@ -88,8 +88,14 @@ data::IterateOptions options_of(const PythonDataset& dataset) {
 
 std::unique_ptr<Pass> begin_pass(PythonDataset& dataset, ItemForm form) {
   auto options = options_of(dataset);
-  options.skip_items = std::exchange(dataset.first_item, 0);
-  *dataset.progress = {.pass = dataset.passes, .items = options.skip_items, .is_over = false};
+  const std::uint64_t first = std::exchange(dataset.first_item, 0);
+  *dataset.progress = {.pass = dataset.passes,
+                       .items = first,
+                       .is_over = false,
+                       .rows_before = std::exchange(dataset.rows_before, 0),
+                       .items_before = std::exchange(dataset.items_before, 0)};
+  options.skip_items = first - dataset.progress->items_before;
+  options.rows_before = dataset.progress->rows_before;
   auto iterator = unwrap(dataset.description.iterate(std::move(options)));
   ++dataset.passes;
   return std::make_unique<Pass>(std::move(iterator), column_names(dataset), form, dataset.progress);
