@@ -1,6 +1,8 @@
 // Private to launch: the processes of a launcher, from their start to the verdict.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
