@@ -311,6 +311,11 @@ def test_last_needs_a_callback_that_says_where(tmp_path):
         model.train(4, data(), resume="last")
 
 
+def test_the_librarys_own_callbacks_forget_nothing(tmp_path, capfd):
+    Trained(tmp_path, resume="last", callbacks=[train.LossMonitor(1), train.TimeMonitor()])
+    assert "has attributes" not in capfd.readouterr().err
+
+
 # ---- Several workers --------------------------------------------------------------------------------------
 
 SCRIPT = """

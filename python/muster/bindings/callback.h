@@ -82,8 +82,8 @@ class CallbackTrampoline final : public Base {
   std::optional<std::string> forgets() const override {
     const nb::gil_scoped_acquire lock;
     const nb::handle self = nb_trampoline.base();
-    if (override_of("state_dict").is_valid() || !nb::hasattr(self, "__dict__") ||
-        nb::len(nb::object(self.attr("__dict__"))) == 0)
+    if (self.type().is(nb::type<Base>()) || override_of("state_dict").is_valid() ||
+        !nb::hasattr(self, "__dict__") || nb::len(nb::object(self.attr("__dict__"))) == 0)
       return std::nullopt;
     return class_name(self);
   }
