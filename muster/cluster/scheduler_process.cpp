@@ -120,8 +120,9 @@ Result<std::unique_ptr<RecoveryLog>> open_log(const Settings& settings, const Sc
   const auto differs = [&](std::string_view variable, std::uint32_t there, std::uint32_t here) {
     return fail(
         Code::invalid_argument,
-        fmt::format("{} is {}, and the unfinished job {:016x} in MS_RECOVERY_PATH='{}' has {}: set {} "
-                    "to {} to go on with it, or delete the folder to start fresh",
+        fmt::format("{} is {}, and the unfinished job {:016x} in MS_RECOVERY_PATH='{}' has {}: set {} to {} "
+                    "to go on with it, or MUSTER_FRESH=1 to begin anew: with resume='last' in the script "
+                    "from the newest checkpoint",
                     variable, here, saved.job.job_id, settings.recovery_path, there, variable, there));
   };
   if (saved.job.worker_num != settings.worker_num)

@@ -236,7 +236,7 @@ TEST_F(Recovering, RefusesAnotherWorkerNumberThanTheUnfinishedJobHas) {
   Child other = job_->scheduler({{"MS_WORKER_NUM", "3"}});
   EXPECT_THAT(other.ended_within(soon), Optional(cluster::exit_code_configuration));
   EXPECT_THAT(other.output(),
-              AllOf(HasSubstr("MS_WORKER_NUM is 3"), HasSubstr("has 2"), HasSubstr("delete")));
+              AllOf(HasSubstr("MS_WORKER_NUM is 3"), HasSubstr("has 2"), HasSubstr("MUSTER_FRESH=1")));
 }
 
 TEST_F(Recovering, RefusesASecondSchedulerOnItsPath) {
