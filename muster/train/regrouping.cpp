@@ -46,10 +46,13 @@ Result<std::int64_t> rows_done(const Resumption& found, const StateValues& value
 
 }  // namespace
 
-void put_rows(const data::Dataset& dataset, const DataPosition& position, StateValues& values) {
+void put_rows_before(const DataPosition& position, StateValues& values) {
   if (position.rows_before > 0)
     values.set(rows_before_name, std::int64_t{position.rows_before})
         .set(items_before_name, static_cast<std::int64_t>(position.items_before));
+}
+
+void put_rows(const data::Dataset& dataset, StateValues& values) {
   const auto rows = dataset.ordered_rows();
   if (!rows) return;
   values.set(list_name, rows->list).set(rows_name, rows->an_item).set(shards_name, dataset.num_shards());

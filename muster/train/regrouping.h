@@ -14,8 +14,10 @@ namespace muster::train {
 inline constexpr const char* rows_before_name = "rows_before";
 inline constexpr const char* items_before_name = "items_before";
 
-// What of a place in the data a regrouping has to know; and what of it another regrouping has left behind.
-void put_rows(const data::Dataset& dataset, const DataPosition& position, StateValues& values);
+// What a regrouping has to know of the data.
+void put_rows(const data::Dataset& dataset, StateValues& values);
+// What it leaves behind: DataPosition::rows_before and items_before.
+void put_rows_before(const DataPosition& position, StateValues& values);
 Result<DataPosition> rows_before_in(const StateValues& values);
 // Where a Model's training was.
 Result<DataPosition> data_position_in(const checkpoint::Point& point);

@@ -130,11 +130,11 @@ Result<> save_state(const std::string& path, std::span<const nn::CellPtr> cells,
       .set(step_name, position.step)
       .set(pass_name, static_cast<std::int64_t>(position.pass))
       .set(items_name, static_cast<std::int64_t>(position.items));
+  put_rows_before({.rows_before = position.rows_before, .items_before = position.items_before}, here.values);
   put_seeds(here.values);
   TrainingParts parts{.parameters = parameters, .metrics = no_metrics()};
   if (dataset != nullptr) {
-    put_rows(*dataset, {.rows_before = position.rows_before, .items_before = position.items_before},
-             here.values);
+    put_rows(*dataset, here.values);
     parts.batches = counted_items(*dataset);
   }
   SnapshotMemory memory;

@@ -300,7 +300,8 @@ Result<checkpoint::Point> TrainingLoop::point_at(const checkpoint::PointId& id, 
       .set("passes", static_cast<std::int64_t>(place.passes))
       .set("pass", static_cast<std::int64_t>(place.data.pass))
       .set("items", static_cast<std::int64_t>(place.data.items));
-  if (batches_) put_rows(batches_->dataset(), place.data, position.values);
+  put_rows_before(place.data, position.values);
+  if (batches_) put_rows(batches_->dataset(), position.values);
   put_seeds(position.values);
   if (place.data.contents) position.values.set("contents", static_cast<std::int64_t>(*place.data.contents));
   hooks_.describe(position, moment);
