@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <set>
 #include <utility>
@@ -349,6 +350,16 @@ Result<> ModelCheckpoint::load_state_of_another(const State& state) {
   MUSTER_TRY(saved_step_, values.integer("saved_step"));
   MUSTER_TRY(const std::int64_t since, values.integer("since_saved_ns"));
   saved_at_ = clock_.now() - std::chrono::nanoseconds(since);
+  if (number_min_ > 0) return {};  // it is of the training that this one goes on with
+  // All workers have the same names, or none of the files would be one that each has. What lies here already
+  // is this worker's, from before it died.
+  MUSTER_TRY(prefix_, values.text("prefix"));
+  std::deque<std::string> files;
+  for (const SavedFile& file : saved_files())
+    if (checkpoint::numbered_prefix(options_.prefix, file.name.number) == prefix_) files.push_back(file.path);
+  const std::lock_guard lock(mutex_);
+  remove_half_written();
+  retention_.restore(std::move(files));
   return {};
 }
 

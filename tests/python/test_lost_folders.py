@@ -190,6 +190,8 @@ def test_a_worker_that_comes_back_with_an_empty_disk_costs_no_step(tmp_path, unb
     assert f"begun {48 if mode == 'model' else 0} " in outputs[1 - victim]
     assert made(outputs[victim]) == list(range(int(made(outputs[victim])[0]), 49))
     assert made(outputs[victim])[0] >= int(step)
+    # Files of one training, so that all find the same ones when they are started again.
+    assert {path.name.partition("-")[0] for path in tmp_path.glob("died_*/*")} <= {"run"}
 
 
 @pytest.mark.parametrize("mode", ["model", "loop"])
