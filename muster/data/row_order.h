@@ -13,8 +13,8 @@ struct RowOrderOptions {
   bool shuffle = true;
   std::uint32_t num_shards = 1;
   std::uint32_t shard_id = 0;
-  std::uint32_t before =
-      0;  // rows of the list of all that have come already, in other shards; fewer than `rows`
+  // Rows of the list of all that have come already, in other shards; fewer than `rows`.
+  std::uint32_t before = 0;
 };
 
 // Rows of one shard: ceil(rows / num_shards), so that all ranks make as many steps.

@@ -259,26 +259,30 @@ void ModelCheckpoint::write_state(const checkpoint::Point& point, std::span<cons
   if (!written) log::error(told("the state of the training", written.error()));
 }
 
+std::vector<ModelCheckpoint::SavedFile> ModelCheckpoint::named_files(
+    const std::vector<std::string>& names) const {
+  std::vector<SavedFile> files;
+  for (const std::string& name : names)
+    if (const auto found = checkpoint::checkpoint_name(name, options_.prefix))
+      files.push_back({.name = *found, .path = fmt::format("{}/{}", options_.directory, name)});
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return files;
+}
+
 std::vector<ModelCheckpoint::SavedFile> ModelCheckpoint::saved_files() const {
   const auto names = storage_.list(options_.directory);
-  std::vector<SavedFile> files;
-  if (!names) return files;
-  const auto path_of = [this](const std::string& name) {
-    return fmt::format("{}/{}", options_.directory, name);
-  };
-  for (const std::string& name : *names) {
-    const auto found = checkpoint::checkpoint_name(name, options_.prefix);
-    if (!found) continue;
-    SavedFile file{.name = *found, .path = path_of(name)};
+  if (!names) return {};
+  std::vector<SavedFile> files = named_files(*names);
+  for (SavedFile& file : files) {
+    const std::string name = file.path.substr(options_.directory.size() + 1);
     for (const std::string& state : checkpoint::states_beside(name, *names)) {
-      const bool is_of_others = owner_is_another(path_of(state), storage_);
-      if (is_of_others && file.state_of_others.empty()) file.state_of_others = path_of(state);
+      const std::string path = fmt::format("{}/{}", options_.directory, state);
+      const bool is_of_others = owner_is_another(path, storage_);
+      if (is_of_others && file.state_of_others.empty()) file.state_of_others = path;
       file.has_state =
           file.has_state || (!is_of_others && state == checkpoint::state_path(name, state_owner()));
     }
-    files.push_back(std::move(file));
   }
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return files;
 }
 
@@ -355,7 +359,8 @@ Result<> ModelCheckpoint::load_state_of_another(const State& state) {
   // is this worker's, from before it died.
   MUSTER_TRY(prefix_, values.text("prefix"));
   std::deque<std::string> files;
-  for (const SavedFile& file : saved_files())
+  const auto names = storage_.list(options_.directory);
+  for (const SavedFile& file : named_files(names.value_or(std::vector<std::string>{})))
     if (checkpoint::numbered_prefix(options_.prefix, file.name.number) == prefix_) files.push_back(file.path);
   const std::lock_guard lock(mutex_);
   remove_half_written();

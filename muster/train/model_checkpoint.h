@@ -86,6 +86,8 @@ class ModelCheckpoint : public Callback {
   void number_from(std::int64_t number) { number_min_ = number; }
 
  private:
+  // Checkpoints among the names in the folder, the oldest first; of their states nothing is said.
+  std::vector<SavedFile> named_files(const std::vector<std::string>& names) const;
   bool is_due(const CallbackContext& context) const;
   Result<SavedRows> entries_to_gather(const CallbackContext& context, const std::string& path) const;
   Result<SavedRows> gather(std::span<const graph::ParameterPtr> parameters, const std::string& path) const;

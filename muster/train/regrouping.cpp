@@ -16,6 +16,8 @@ namespace {
 constexpr const char* list_name = "list_rows";
 constexpr const char* rows_name = "rows_an_item";
 constexpr const char* shards_name = "shards";
+constexpr const char* rows_before_name = "rows_before";
+constexpr const char* items_before_name = "items_before";
 
 Error not_known(const Resumption& found, const std::string& why) {
   return {

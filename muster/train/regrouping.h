@@ -11,9 +11,6 @@
 
 namespace muster::train {
 
-inline constexpr const char* rows_before_name = "rows_before";
-inline constexpr const char* items_before_name = "items_before";
-
 // What a regrouping has to know of the data.
 void put_rows(const data::Dataset& dataset, StateValues& values);
 // What it leaves behind: DataPosition::rows_before and items_before.

@@ -58,11 +58,13 @@ Result<FoundStates> states_at(const std::string& path) {
     if (!head) continue;
     const bool is_of_others = head->owner.world_size != mine.world_size;
     if (!is_of_others && head->owner != mine) continue;
-    MUSTER_TRY(Found found, found_at(file, *head).map_error(unreadable));
+    Result<Found> found = found_at(file, *head);
+    if (!found && is_of_others) continue;
+    if (!found) return fail(unreadable(found.error()));
     if (!is_of_others)
-      states.own.push_back(std::move(found));
-    else if (!states.of_others || is_newer(found.key, states.of_others->key))
-      states.of_others = std::move(found);
+      states.own.push_back(*std::move(found));
+    else if (!states.of_others || is_newer(found->key, states.of_others->key))
+      states.of_others = *std::move(found);
   }
   return states;
 }
