@@ -194,6 +194,7 @@ void look_for_rows_too_many(const std::map<std::uint64_t, Comings>& passes, std:
   std::size_t count = 0;
   std::string first;
   for (const auto& [row, comings] : passes.at(pass)) {
+    if (comings.size() == 1) continue;
     const std::size_t allowed = times_elsewhere(passes, pass, row);
     if (comings.size() <= allowed) continue;
     if (std::ranges::any_of(comings, &Coming::is_last)) {
