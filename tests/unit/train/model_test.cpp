@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "muster/train/activity_scope.h"
 #include "muster/train/job.h"
 #include "muster/train/metrics.h"
 #include "tests/unit/base/mentions.h"
@@ -269,6 +270,27 @@ TEST(Model, GivesAMetricTheOutputsThatItsIndexesName) {
   accuracy->set_indexes({1, 7});
   EXPECT_THAT(model->eval({.dataset = batches(40, 10)}).error().message,
               Mentions("'accuracy'", "output 7", "evaluation", "gives 3"));
+}
+
+// Waits at its first image until the main thread reads: it may be made ahead on another thread.
+class WaitsForAReader : public data::Operation {
+ public:
+  std::string name() const override { return "WaitsForAReader"; }
+  Result<std::vector<Tensor>> apply(std::span<const Tensor> values, data::Draw) const override {
+    const TimePoint deadline = real_clock().now() + std::chrono::seconds(10);
+    while (!is_read && real_clock().now() < deadline)
+      is_read = activity_of_main_thread().phase == cluster::WorkPhase::reading_data;
+    return std::vector(values.begin(), values.end());
+  }
+  mutable bool is_read = false;
+};
+
+TEST(Model, ReadsTheDataOfAnEvaluationInThePhaseOfReading) {
+  lead_activity();
+  const auto waits = std::make_shared<WaitsForAReader>();
+  auto [network, model] = made_model({{"loss", std::make_shared<Loss>()}});
+  ASSERT_TRUE(model->eval({.dataset = batches(40, 10).map({waits})}));
+  EXPECT_TRUE(waits->is_read);
 }
 
 TEST(Model, EvaluatesMetricsByName) {
