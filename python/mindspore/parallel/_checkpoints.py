@@ -31,9 +31,22 @@ def _files_in(folder):
     return [path for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES.values()]
 
 
+def _epoch_and_step(path):
+    """Of PREFIX-EPOCH_STEP.ckpt, as ModelCheckpoint names its files."""
+    found = re.search(r"-(\d+)_(\d+)$", path.stem)
+    return (path.stem[: found.start()], (int(found[1]), int(found[2]))) if found else (path.stem, (0, 0))
+
+
 def _newest_in(folder, end=""):
-    files = [path for path in _files_in(folder) if path.name.endswith(end)]
-    return max(files, key=lambda path: path.stat().st_mtime_ns) if files else None
+    """The highest epoch and step of a training, whatever the times say: copies have others, and two short
+    steps the same. Of several trainings that which was written last."""
+    newest = {}
+    for path in _files_in(folder):
+        if path.name.endswith(end):
+            training, step = _epoch_and_step(path)
+            newest[training] = max(newest.get(training, ((0, 0), path)), (step, path))
+    files = [path for _, path in newest.values()]
+    return max(files, key=lambda path: (path.stat().st_mtime_ns, path.name)) if files else None
 
 
 def _of_ranks(call, source, end=""):
