@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tests/python"))
+from forked import popen  # noqa: E402
 from job import free_port  # noqa: E402  (below those that the system gives away)
 
 BUILD = Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
@@ -54,10 +55,10 @@ class Process:
         self._logs = [folder / f"{name.replace(' ', '_')}.{kind}" for kind in ("out", "err")]
         with self._logs[0].open("ab") as out, self._logs[1].open("ab") as err:
             self._begins = [out.tell(), err.tell()]
-            self._popen = subprocess.Popen(
+            self._popen = popen(
                 [*prefix, sys.executable, "-u", str(HERE / "train.py")],
+                environment,
                 cwd=folder,
-                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 
+from forked import popen
 from places import COMPAT_PACKAGES, PACKAGES
 
 PATIENCE = 30  # seconds until a test gives up on something that should come soon
@@ -46,9 +47,9 @@ class Process:
 
     def __init__(self, name, command, environment, stdin=None):
         self.name = name
-        self._popen = subprocess.Popen(
+        self._popen = popen(
             command,
-            env=environment,
+            environment,
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

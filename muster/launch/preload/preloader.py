@@ -338,7 +338,8 @@ def serve() -> tuple:
             os.close(each)
 
 
-if __name__ == "__main__":
+def main(serve) -> None:
+    """`serve` returns in each forked process: this ends as an interpreter that has run what it says."""
     try:
         run(*serve())
     except SystemExit:
@@ -349,3 +350,7 @@ if __name__ == "__main__":
             sys.excepthook = lambda *ignored: None
             raise
         raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main(serve)
