@@ -1,7 +1,6 @@
 // Explanation: what a plan is made of and how it is divided over workers, for people: `muster explain`.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,21 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "muster/graph/function.h"
 #include "muster/graph/layout.h"
 #include "muster/graph/value.h"
 
 namespace muster::graph {
-
-// One trace of a function.
-struct TraceRecord {
-  std::string signature;  // "float32 (32, 784), int32 (32,)"
-  std::string reason;     // "first call", "input 0 is float32 (16, 784), was float32 (32, 784)"
-  std::size_t nodes = 0;
-  std::chrono::nanoseconds duration{};  // tracing and compiling
-};
-
-// "float32 (32, 784), int32 (32,): first call; 12 nodes, 3.1 ms"
-std::string to_string(const TraceRecord& trace);
 
 // One kernel call of a plan.
 struct PlanStep {

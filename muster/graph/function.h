@@ -2,6 +2,8 @@
 // are decided while it runs.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
@@ -9,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/graph/explanation.h"
 #include "muster/graph/run.h"
 #include "muster/graph/trace.h"
 #include "muster/graph/value.h"
@@ -17,6 +18,7 @@
 namespace muster::graph {
 
 class Plan;
+struct Explanation;  // explanation.h
 
 // The code. It may throw: the trace is dropped. An Exception of it is the error of the call; others pass (a
 // Python exception on its way out).
@@ -27,6 +29,17 @@ struct GradientOptions {
   std::vector<std::size_t> positions = {};    // and for these inputs
   bool has_aux = false;  // outputs after the first take no part in the gradient; else all are summed
 };
+
+// One trace of a function.
+struct TraceRecord {
+  std::string signature;  // "float32 (32, 784), int32 (32,)"
+  std::string reason;     // "first call", "input 0 is float32 (16, 784), was float32 (32, 784)"
+  std::size_t nodes = 0;
+  std::chrono::nanoseconds duration{};  // tracing and compiling
+};
+
+// "float32 (32, 784), int32 (32,): first call; 12 nodes, 3.1 ms"
+std::string to_string(const TraceRecord& trace);
 
 // A cached Plan serves a call when the inputs' types and `extra` are equal, and nothing that the trace
 // depended on (cells called in it) has changed. `extra` is the front end's: all arguments that are no

@@ -7,12 +7,11 @@
 // tensors that came out of them may be read anywhere.
 #pragma once
 
-#include "muster/graph/explanation.h"  // IWYU pragma: export
-#include "muster/graph/function.h"     // IWYU pragma: export
-#include "muster/graph/nodes.h"        // IWYU pragma: export
-#include "muster/graph/op.h"           // IWYU pragma: export
-#include "muster/graph/parameter.h"    // IWYU pragma: export
-#include "muster/graph/run.h"          // IWYU pragma: export
-#include "muster/graph/scopes.h"       // IWYU pragma: export
-#include "muster/graph/trace.h"        // IWYU pragma: export
-#include "muster/graph/value.h"        // IWYU pragma: export
+#include "muster/graph/function.h"   // IWYU pragma: export
+#include "muster/graph/nodes.h"      // IWYU pragma: export
+#include "muster/graph/op.h"         // IWYU pragma: export
+#include "muster/graph/parameter.h"  // IWYU pragma: export
+#include "muster/graph/run.h"        // IWYU pragma: export
+#include "muster/graph/scopes.h"     // IWYU pragma: export
+#include "muster/graph/trace.h"      // IWYU pragma: export
+#include "muster/graph/value.h"      // IWYU pragma: export

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/graph/explanation.h"
+
 namespace muster::nn {
 
 Cell::Cell(std::string class_name) : class_name_(std::move(class_name)) {}

@@ -16,6 +16,7 @@
 #include <span>
 
 #include "muster/base/base.h"
+#include "muster/graph/explanation.h"
 #include "muster/graph/graph.h"
 
 namespace muster::train {

@@ -19,6 +19,7 @@
 
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/data/data.h"
+#include "muster/graph/explanation.h"  // IWYU pragma: export
 #include "muster/nn/nn.h"
 #include "muster/train/callback.h"
 #include "muster/train/metric.h"

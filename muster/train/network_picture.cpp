@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "muster/graph/explanation.h"
 #include "muster/graph/graph.h"
 #include "muster/train/explain.h"
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include "muster/graph/explanation.h"
 #include "muster/graph/graph.h"
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
