@@ -107,7 +107,9 @@ class Parent:
     def _ask(self, text, descriptors):
         with self._lock:
             socket.send_fds(self._connection, [text.encode()], descriptors)
-            return int(self._connection.recv(64))
+            answer = self._connection.recv(64)
+        assert answer, "the process that forks others has ended: what it wrote is above"
+        return int(answer)
 
     def _end(self):
         self._connection.close()
