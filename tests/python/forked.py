@@ -1,7 +1,7 @@
 """Processes that run Python, forked from one that has imported what their scripts import.
 
 More than half of what the tests' 5,000 processes do is to start: an interpreter with numpy and muster takes
-70 ms of processor time, a fork 5. What `muster run --preload` does makes a fork what a new interpreter is.
+70 ms of processor time, a fork 16. What `muster run --preload` does makes a fork what a new interpreter is.
 With MUSTER_TESTS_FORK=0 each is one: `.ci/nightly`.
 """
 
