@@ -118,8 +118,9 @@ void bind_shapes(nb::module_& core) {
       "The same elements under another shape; one size may be -1: what the others leave. ValueError when the "
       "number of elements differs. Nothing is copied.");
   core.def(
-      "shape", [](const Value& input_x) { return nb::cast(input_x).attr("shape"); }, nb::arg("input_x"),
-      nb::sig("def shape(input_x: Tensor) -> tuple[int, ...]"), "The sizes of a tensor, outermost first.");
+      "shape", [](const Value& input_x) -> nb::object { return nb::cast(input_x).attr("shape"); },
+      nb::arg("input_x"), nb::sig("def shape(input_x: Tensor) -> tuple[int, ...]"),
+      "The sizes of a tensor, outermost first.");
   core.def(
       "squeeze",
       [](nb::handle input, nb::handle axis) {
