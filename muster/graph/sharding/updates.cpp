@@ -179,7 +179,8 @@ class UpdateDivider {
     return whole;
   }
 
-  ValueId part(ValueId id, std::vector<std::int64_t> begin, const Shape& size) {
+  // `size` is its own: that of a value in the graph would move when another is added.
+  ValueId part(ValueId id, std::vector<std::int64_t> begin, Shape size) {
     const ValueId made = value({type_of(id).dtype, size});
     graph_.nodes.push_back({.op = &required_op("slice"),
                             .inputs = {id},
