@@ -39,11 +39,11 @@ void require_inputs(const Op& op, std::span<const Value> inputs) {
 
 // Before code writes to a parameter its elements are noted as they are, for the gradients of what was
 // computed from them.
-void note_snapshot(const Op& op, std::span<const Value> inputs) {
+void note_snapshot(const Op& op, std::span<const Value> inputs, const RunContext& context) {
   if (!is_taping() || !is_write_of_code(op) || !inputs[0].is_parameter()) return;
   const ParameterPtr& parameter = inputs[0].parameter();
   if (parameter->absence() != nullptr || !parameter->materialized()) return;
-  const Value copy(parameter->storage().clone());
+  const Value copy(parameter->share() ? whole_of(*parameter, context).value() : parameter->storage().clone());
   note_on_tapes(*find_op("snapshot"), inputs.first(1), {&copy, 1}, {});
 }
 
@@ -56,8 +56,9 @@ Values apply_row(const Op& op, std::span<const Value> inputs, const Attributes& 
       for (Value& value : made) value = trace->add(*find_op("stop_gradient"), {&value, 1}, {})[0];
     return made;
   }
-  note_snapshot(op, inputs);
-  Values made = execute(op, inputs, attributes, default_context()).value();
+  const RunContext context = default_context();
+  note_snapshot(op, inputs, context);
+  Values made = execute(op, inputs, attributes, context).value();
   if (!is_constant) note_on_tapes(op, inputs, made, attributes);
   return made;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "muster/graph/execution/parameter_formats.h"
+#include "muster/graph/run.h"
 #include "muster/graph/thread_state.h"
 
 namespace muster::graph {
@@ -228,6 +229,32 @@ std::string Parameter::division_text() const {
       "'{}' is divided over {} workers, of which each holds {} of {}: gather_parameters() gives the whole",
       name_, share_->layout.mesh->size() / share_->layout.mesh->stages(), to_string(held_type()),
       muster::to_string(type_.shape));
+}
+
+Result<Tensor> gathered(Parameter& parameter, const RunContext& context) {
+  const TensorLayout& layout = parameter.share()->layout;
+  const TensorType held = parameter.held_type();
+  const Tensor piece = parameter.absence() == nullptr ? parameter.materialize(context.seed)
+                                                      : Tensor::zeros(held.dtype, held.shape);
+  const Mesh& mesh = *layout.mesh;
+  const std::uint32_t ranks = mesh.size();
+  if (context.communicator == nullptr || context.communicator->size() != ranks)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("'{}' is divided over {} workers, and these are not at hand: load a checkpoint of the "
+                    "whole instead",
+                    parameter.name(), ranks));
+  Tensor pieces(DType::uint8, Shape{static_cast<std::int64_t>(ranks * piece.size_bytes())});
+  MUSTER_TRY_VOID(context.communicator->all_gather(piece.bytes(), pieces.bytes(), piece.size_bytes()));
+  Tensor whole(parameter.dtype(), parameter.shape());
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    if (mesh.stages() > 1 && parameter.home() && rank % mesh.stages() != parameter.home()->rank)
+      continue;  // it has none of it
+    const Tensor each(piece.dtype(), piece.shape(), pieces.buffer(),
+                      pieces.offset_bytes() + rank * piece.size_bytes());
+    put_piece(each, layout, rank, whole);
+  }
+  return whole;
 }
 
 void Parameter::set_home(Home home) {

@@ -13,6 +13,8 @@
 
 namespace muster::graph {
 
+struct RunContext;
+
 // Another order of elements in which a plan keeps a parameter between its runs
 // (execution/parameter_formats.h).
 struct ParameterFormat;
@@ -157,6 +159,10 @@ class Parameter {
   std::optional<PieceSource> piece_source_;
   std::shared_ptr<Parameter> update_counter_;
 };
+
+// Of a divided parameter the whole: a collective call of all ranks that hold a piece. An error where
+// `context` does not have these ranks.
+Result<Tensor> gathered(Parameter& parameter, const RunContext& context);
 
 // Whether parameters of one name begin differently: the first as always, a second one with random numbers of
 // its own, and so on. Equal on all workers that run one script. Off by default. Any thread.

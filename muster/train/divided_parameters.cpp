@@ -142,30 +142,8 @@ checkpoint::MeshLayout held_layout(std::span<const graph::ParameterPtr> paramete
 }
 
 Result<Tensor> gathered(Parameter& parameter) {
-  const Parameter::Share share = *parameter.share();
-  const TensorType held = parameter.held_type();
-  const Tensor piece =
-      parameter.absence() == nullptr ? parameter.materialize(seed()) : Tensor::zeros(held.dtype, held.shape);
-  const std::uint32_t ranks = share.layout.mesh->size();
-  Tensor pieces(DType::uint8, Shape{static_cast<std::int64_t>(ranks * piece.size_bytes())});
   MUSTER_TRY(const graph::RunContext context, tracing_context());
-  if (context.communicator == nullptr || context.communicator->size() != ranks)
-    return fail(
-        Code::invalid_argument,
-        fmt::format("'{}' is divided over {} workers, and these are not at hand: load a checkpoint of the "
-                    "whole instead",
-                    parameter.name(), ranks));
-  MUSTER_TRY_VOID(context.communicator->all_gather(piece.bytes(), pieces.bytes(), piece.size_bytes()));
-  Tensor whole(parameter.dtype(), parameter.shape());
-  const graph::Mesh& mesh = *share.layout.mesh;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    if (mesh.stages() > 1 && parameter.home() && rank % mesh.stages() != parameter.home()->rank)
-      continue;  // it has none of it
-    const Tensor each(piece.dtype(), piece.shape(), pieces.buffer(),
-                      pieces.offset_bytes() + rank * piece.size_bytes());
-    put_piece(each, share.layout, rank, whole);
-  }
-  return whole;
+  return graph::gathered(parameter, context);
 }
 
 }  // namespace muster::train

@@ -72,6 +72,10 @@ try:
     print(optimizer.get_parameters()[2].asnumpy())
 except ValueError as error:
     print("divided:", error)
+try:
+    print(muster.ops.add(optimizer.get_parameters()[2], 1))
+except ValueError as error:
+    print("op:", error)
 lamb = nn.Lamb(net.trainable_params(), 0.01)
 try:
     train.Model(net, nn.CrossEntropyLoss(), lamb).train(1, rows())
@@ -82,7 +86,20 @@ except NotImplementedError as error:
     assert re.search(
         r"divided: '.*' is divided over 2 workers, of which each holds .* gather_parameters", text
     )
+    assert re.search(r"op: '.*' is divided over 2 workers", text)
     assert re.search(r"refused: Lamb cannot share its state", text)
+
+
+def test_a_network_of_which_a_worker_has_pieces_is_no_onnx_file(tmp_path):
+    code = ZERO.replace("LEVEL", "3").replace("OPTIMIZER", OPTIMIZERS["Adam"])
+    code += f"""
+try:
+    muster.export(net, next(iter(rows()))[0], "{tmp_path}/net.onnx")
+except ValueError as error:
+    print("export:", error)
+"""
+    assert re.search(r"export: .*is divided over 2 workers.*load it in a process alone", outputs(code, 2)[0])
+    assert not list(tmp_path.glob("*.onnx"))
 
 
 LOOP = """

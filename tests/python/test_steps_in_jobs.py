@@ -3,6 +3,7 @@ step in a job, too, with the numbers of one process, whatever the workers share.
 
 import re
 
+import numpy as np
 import pytest
 from job import Job, output_alone, outputs_of_workers
 
@@ -101,7 +102,7 @@ OPTIMIZERS = {
 TRAIN = """
 for epoch in range(2):
     for x, y in rows():
-        step(x, y)
+        print("loss", repr(float(step(x, y).asnumpy())))
 print("held", optimizer._held_bytes())
 show(step)
 """
@@ -139,6 +140,12 @@ def sums(text):
 
 def held(text):
     return int(re.search(r"held (\d+)", text)[1])
+
+
+def losses(text):
+    found = [float(each) for each in re.findall(r"loss (\S+)", text)]
+    assert len(found) == 8
+    return found
 
 
 def require_equal(text, wanted, rel):
@@ -186,17 +193,50 @@ OVERFLOW = """
         gradients = ops.clip_by_global_norm(gradients, 0.3)
         if not ms.amp.all_finite(gradients):
             return loss"""
+# What such a step reads and writes of the weights itself.
+WEIGHTS = (
+    OVERFLOW
+    + """
+        penalty = sum(ops.reduce_sum(ops.square(each)) for each in self.weights)
+        loss = loss + 0.01 * penalty
+        for each in self.weights:
+            ops.assign(each, ops.clip_by_value(each, -0.3, 0.3))"""
+)
 
 
-def test_a_step_that_python_decides_in_shares_the_optimizers_state_too():
-    alone = outputs(script(OVERFLOW), 1)[0]
-    plain = outputs(script(OVERFLOW), 2)
+@pytest.mark.parametrize("between", [OVERFLOW, WEIGHTS], ids=["gradients", "weights"])
+def test_a_step_that_python_decides_in_shares_the_optimizers_state_too(between):
+    alone = outputs(script(between), 1)[0]
+    plain = outputs(script(between), 2)
     require_equal(plain[0], alone, rel=1e-5)
+    assert np.mean([losses(text) for text in plain], axis=0) == pytest.approx(losses(alone), rel=1e-5)
     for level in (1, 3):
-        for text in outputs(script(OVERFLOW, level=level), 2):
+        for rank, text in enumerate(outputs(script(between, level=level), 2)):
             assert re.search("'TrainOneStepCell' runs op by op", text)
-            assert sums(text) == sums(plain[0])
+            assert sums(text) == sums(plain[rank])
+            assert losses(text) == losses(plain[rank])
             assert held(text) < 0.6 * held(plain[0])
+
+
+MESH = """
+from muster import parallel
+parallel.mesh(data=2)
+net = Net()
+parallel.shard(net.fc1.weight, ("data", None))
+parallel.shard(net.fc2.weight, (None, "data"))
+"""
+
+
+def test_a_step_that_python_decides_in_trains_over_a_mesh_too():
+    step = script(WEIGHTS, level=None, reducer="lambda gradients: gradients")
+    alone = outputs(step, 1)[0]
+    whole_batch = step.replace("num_shards=get_group_size(), shard_id=get_rank()", "num_shards=1, shard_id=0")
+    whole_batch = whole_batch.replace("batch(8 // get_group_size())", "batch(8)")
+    for text in outputs(whole_batch.replace("net = Net()", MESH), 2):
+        assert re.search("'TrainOneStepCell' runs op by op", text)
+        require_equal(text, alone, rel=1e-5)
+        assert losses(text) == pytest.approx(losses(alone), rel=1e-5)
+        assert held(text) < held(alone)
 
 
 SCALED = """

@@ -11,12 +11,22 @@
 #include "muster/graph/origin.h"
 #include "muster/graph/passes/widen.h"
 #include "muster/graph/thread_state.h"
+#include "muster/graph/trace.h"
 
 namespace muster::graph {
 namespace {
 
-const Tensor& storage_of(Parameter& parameter, bool to_write, std::uint64_t seed) {
-  return to_write ? parameter.writable(seed) : parameter.materialize(seed);
+Result<Tensor> elements_of(Parameter& parameter, bool to_write, const RunContext& context) {
+  if (parameter.share()) return whole_of(parameter, context);
+  return to_write ? parameter.writable(context.seed) : parameter.materialize(context.seed);
+}
+
+// What was written to the whole of a divided parameter goes to the piece that is here.
+Result<> keep_pieces(const Op& op, std::span<const Value> inputs, const std::vector<Tensor>& written) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (op.writes(i) && inputs[i].is_parameter() && inputs[i].parameter()->share())
+      MUSTER_TRY_VOID(inputs[i].parameter()->set(written[i]));
+  return {};
 }
 
 Result<std::vector<Tensor>> read_all(const Op& op, std::span<const Value> inputs, const RunContext& context) {
@@ -30,7 +40,8 @@ Result<std::vector<Tensor>> read_all(const Op& op, std::span<const Value> inputs
                               op.name, to_string(input.type())));
     if (input.is_parameter() && input.parameter()->absence() == nullptr) {
       if (op.writes(i) && op.sharing != Sharing::in_place) input.parameter()->mark_statistic();
-      tensors.push_back(storage_of(*input.parameter(), op.writes(i), context.seed));
+      MUSTER_TRY(Tensor tensor, elements_of(*input.parameter(), op.writes(i), context));
+      tensors.push_back(std::move(tensor));
       continue;
     }
     MUSTER_TRY(Tensor tensor, input.read());
@@ -223,6 +234,11 @@ Result<Chosen> choose_kernel(const Op& op, const Signature& signature) {
   return fail(Code::not_provided, fmt::format("{} has no kernel for {}", op.name, types));
 }
 
+Result<Tensor> whole_of(Parameter& parameter, const RunContext& context) {
+  if (!falls_back()) return fail(Code::invalid_argument, parameter.division_text());
+  return gathered(parameter, context);
+}
+
 Result<Values> execute(const Op& op, std::span<const Value> inputs, const Attributes& attributes,
                        const RunContext& context) {
   MUSTER_TRY(const std::vector<Tensor> tensors, read_all(op, inputs, context));
@@ -231,6 +247,7 @@ Result<Values> execute(const Op& op, std::span<const Value> inputs, const Attrib
   MUSTER_TRY(const auto plan, one_op(op, std::move(input_types), attributes, context.threads));
   std::vector<Tensor> outputs = make_outputs(op, plan->outputs, tensors);
   if (plan->chosen.kernel != nullptr) MUSTER_TRY_VOID(run_watched(*plan, tensors, outputs, context));
+  MUSTER_TRY_VOID(keep_pieces(op, inputs, tensors));
   Values values;
   for (Tensor& output : outputs) values.emplace_back(std::move(output));
   return values;

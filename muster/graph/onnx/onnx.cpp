@@ -257,6 +257,10 @@ class Exporter {
             fmt::format("export: '{}' is not on this worker: {}. Load a checkpoint of the whole network "
                         "in a process alone, and export there",
                         parameter->name(), *absence));
+      if (parameter->share())
+        return fail(Code::invalid_argument,
+                    fmt::format("export: {}. Save a checkpoint, load it in a process alone, and export there",
+                                parameter->division_text()));
       add_initializer(id, parameter->name().empty() ? "parameter" : parameter->name(),
                       parameter->materialize(seed_));
     }
