@@ -23,7 +23,7 @@ import tempfile
 import threading
 import types
 
-from places import PACKAGES, ROOT
+from places import PACKAGES, ROOT, clean_environment
 
 MODULES = ["numpy", "muster", "muster.nn", "muster.train", "muster.dataset"]
 # Variables that are looked at where the interpreter and its libraries start.
@@ -72,9 +72,7 @@ class Parent:
     """The process that forks; its children's ends are known by their descriptors, and asked of it."""
 
     def __init__(self):
-        told = ("MS_", "OMP_", "MUSTER_", "PYTHON")
-        self._environment = {name: text for name, text in os.environ.items() if not name.startswith(told)}
-        self._environment["PYTHONPATH"] = str(PACKAGES)
+        self._environment = clean_environment(PACKAGES)
         self._lock = threading.Lock()
         self._connection, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with there:

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 
+import places
 from forked import popen
 from places import COMPAT_PACKAGES, PACKAGES
 
@@ -37,9 +38,7 @@ def free_port():
 
 def clean_environment():
     """This process's variables without those that tell Muster, OpenMP or Python something."""
-    told = ("MS_", "OMP_", "MUSTER_", "PYTHON")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(told)}
-    return {**kept, "PYTHONPATH": os.pathsep.join([str(COMPAT_PACKAGES), str(PACKAGES)])}
+    return places.clean_environment(COMPAT_PACKAGES, PACKAGES)
 
 
 class Process:

@@ -10,3 +10,10 @@ PACKAGES = BUILD / "python"
 COMPAT_PACKAGES = BUILD / "python_compat"
 # What `muster run` starts scripts with is the Python that runs the tests.
 SEARCH_PATH = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+
+
+def clean_environment(*packages):
+    """This process's variables, of which none but PYTHONPATH tells Muster, OpenMP or Python something."""
+    told = ("MS_", "OMP_", "MUSTER_", "PYTHON")
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(told)}
+    return {**kept, "PYTHONPATH": os.pathsep.join(map(str, packages))}
