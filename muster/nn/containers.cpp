@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -10,7 +11,13 @@
 
 namespace muster::nn {
 
-void CellSequence::append(CellPtr cell) { insert_child(std::to_string(size()), std::move(cell)); }
+// A part of a sequence has keys of later places.
+void CellSequence::append(CellPtr cell) {
+  std::size_t place = size();
+  const auto is_taken = [&](const auto& child) { return child.first == std::to_string(place); };
+  while (std::ranges::any_of(children(), is_taken)) ++place;
+  insert_child(std::to_string(place), std::move(cell));
+}
 
 void CellSequence::insert(std::size_t index, CellPtr cell) {
   MUSTER_CHECK(index <= size(), "a cell was inserted beyond the end");

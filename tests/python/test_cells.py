@@ -24,6 +24,38 @@ def ones(*shape):
     return muster.Tensor(numpy.ones(shape, numpy.float32))
 
 
+def names_of(cell):
+    return [parameter.name for parameter in cell.get_parameters()]
+
+
+@pytest.mark.parametrize("kind", [nn.SequentialCell, nn.CellList])
+def test_a_part_of_a_list_of_cells_changes_no_name(kind):
+    class Backbone(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.features = kind([nn.Dense(2, 3), nn.ReLU(), nn.Dense(3, 4)])
+
+    net = Backbone()
+    names = [f"features.{place}.{kind}" for place in (0, 2) for kind in ("weight", "bias")]
+    part = net.features[1:]
+    assert names_of(net) == names
+    assert names_of(part) == names[2:]
+    part.append(nn.Dense(4, 5))
+    assert len(part) == 3
+    assert part[1] is net.features[2]
+    assert names_of(net) == names
+
+
+def test_a_part_that_another_cell_keeps_is_named_there():
+    net = nn.SequentialCell(nn.Dense(2, 3), nn.ReLU(), nn.Dense(3, 4))
+    other = nn.Cell()
+    other.tail = net[1:]
+    assert names_of(other) == ["tail.2.weight", "tail.2.bias"]
+    assert other.tail(ones(1, 3)).shape == (1, 4)
+    assert len(net[::-1]) == 3
+    assert len(net[5:]) == 0
+
+
 def test_attributes_that_are_cells_and_parameters_register_themselves():
     class Scaled(nn.Cell):
         def __init__(self):

@@ -69,18 +69,25 @@ std::size_t place(const CellSequence& self, std::int64_t index, bool at_end_too 
           .c_str());
 }
 
-// The cells of a slice, as a list.
-nb::list part(const CellSequence& self, nb::slice slice) {
-  const auto [start, stop, step, count] = slice.compute(self.size());
-  nb::list made;
-  for (std::size_t i = 0; i < count; ++i)
-    made.append(self.at(static_cast<std::size_t>(start + static_cast<Py_ssize_t>(i) * step)));
+// Parameters keep the names that they have, for a part is a look at the network; in a SequentialCell cells
+// keep their keys, too.
+nb::object part(nb::handle self, const CellSequence& sequence, nb::slice slice) {
+  const auto [start, stop, step, count] = slice.compute(sequence.size());
+  nb::object made = self.type()(nb::list());
+  auto& cells = nb::cast<CellSequence&>(made);
+  cells.set_auto_prefix(false);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(start + static_cast<Py_ssize_t>(i) * step);
+    const auto& [key, cell] = sequence.children().at(at);
+    cells.insert_child(nb::isinstance<nn::CellList>(self) ? std::to_string(i) : key, cell);
+  }
+  cells.set_auto_prefix(sequence.state().auto_prefix);
   return made;
 }
 
 nb::object get_item(nb::handle self, nb::handle index) {
   const auto& sequence = nb::cast<const CellSequence&>(self);
-  if (nb::isinstance<nb::slice>(index)) return self.type()(part(sequence, nb::borrow<nb::slice>(index)));
+  if (nb::isinstance<nb::slice>(index)) return part(self, sequence, nb::borrow<nb::slice>(index));
   return nb::cast(sequence.at(place(sequence, nb::cast<std::int64_t>(index))));
 }
 
