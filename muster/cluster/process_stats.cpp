@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 namespace muster::cluster {
 namespace {
@@ -30,7 +32,7 @@ std::uint64_t microseconds(const timeval& time) {
 }
 
 // The second number of a small file of the system's; 0 where there is none.
-std::uint64_t second_number_in(const char* path) {
+std::uint64_t second_number_in(const std::string& path) {
   std::ifstream file(path);
   std::uint64_t first = 0;
   std::uint64_t second = 0;
@@ -68,7 +70,13 @@ bool operator==(const ProcessStats& a, const ProcessStats& b) {
          std::ranges::equal(a.metrics, b.metrics, same_metric);
 }
 
-std::uint64_t core_wait_us() { return second_number_in("/proc/self/schedstat") / 1000; }
+std::uint64_t core_wait_us() {
+  std::error_code none;
+  std::uint64_t sum_ns = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", none))
+    sum_ns += second_number_in(thread.path() / "schedstat");  // 0 where it has ended meanwhile
+  return sum_ns / 1000;
+}
 
 void read_process_load(ProcessStats& stats) {
   stats.memory_bytes =

@@ -27,7 +27,7 @@ struct ProcessCounters {
   std::array<std::uint64_t, work_phase_count>
       own_us{};                    // of the main thread, by WorkPhase, without `waiting_us`
   std::uint64_t waiting_us = 0;    // of the main thread, in calls with other processes
-  std::uint64_t core_wait_us = 0;  // of the main thread, ready to run but without a core
+  std::uint64_t core_wait_us = 0;  // of all threads, ready to run but without a core
 
   // What came to them since `before`.
   ProcessCounters since(const ProcessCounters& before) const;
@@ -63,7 +63,8 @@ inline constexpr std::size_t metric_name_limit_bytes = 32;
 // "62 us", "4.17 ms", "1.2 s".
 std::string time_text(double seconds);
 
-// How long the main thread has been ready to run without a core; 0 where the system does not say.
+// How long the threads that this process has now have been ready to run without a core, together: a step
+// waits for those that read and compute, too. 0 where the system does not say.
 std::uint64_t core_wait_us();
 // Memory and times of this process, as the system knows them.
 void read_process_load(ProcessStats& stats);
