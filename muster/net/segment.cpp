@@ -46,7 +46,9 @@ Mapping::~Mapping() {
 
 Result<Segment> Segment::create(std::size_t size_bytes, std::size_t room_bytes) {
   ProcessDescriptor fd(::memfd_create("muster", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd) return fail_errno("cannot make shared memory", errno);
+  if (!fd)
+    return fail_errno("cannot make shared memory (memfd_create), which MUSTER_TRANSPORT=tcp does without",
+                      errno);
   MUSTER_TRY_VOID(reserve_pages(fd.get(), {0, size_bytes}));
   room_bytes = allowed_room(size_bytes, room_bytes);
   if (room_bytes > 0 && ::ftruncate(fd.get(), static_cast<off_t>(size_bytes + room_bytes)) != 0)
