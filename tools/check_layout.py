@@ -57,6 +57,8 @@ PUBLIC_FOR = {
     "muster/launch/runs/runs.h": {"apps"},
     "muster/launch/settings/mesh_file.h": {"apps"},
     "muster/base/call_times.h": {"graph", "launch", "train"},
+    "muster/base/control_groups.h": {"train"},
+    "muster/base/cores.h": {"checkpoint", "cluster", "collective", "data", "launch", "server", "train"},
     "muster/base/protobuf.h": {"checkpoint", "telemetry", "train"},
     "muster/base/stacks.h": {"cluster", "python"},
     "muster/base/state_clock.h": {"collective", "graph", "server", "train"},

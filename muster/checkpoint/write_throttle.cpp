@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "muster/base/cores.h"
 #include "muster/checkpoint/direct_writer.h"
 
 namespace muster::checkpoint {
@@ -74,7 +75,7 @@ class WriteThrottle::Yielding {
 };
 
 double WriteThrottle::beside(std::uint32_t workers_of_host) {
-  const double cores = std::max(1U, std::thread::hardware_concurrency());
+  const double cores = host_cores();
   return std::min(bytes_per_second_max, bytes_per_second_and_core * cores / workers_of_host);
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "muster/base/cores.h"
 #include "muster/cluster/forming_table.h"
 #include "muster/cluster/messages.h"
 #include "muster/cluster/other_users.h"
@@ -178,6 +179,7 @@ Result<Registration> registration_here(const Settings& settings, const Interrupt
   registration.pid = ::getpid();
   registration.process_space = net::process_space();
   registration.host_name = net::host_name();
+  registration.cores_key = allowed_cores_key();
   registration.incarnation = entropy() | 1;
   return registration;
 }

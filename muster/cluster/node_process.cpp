@@ -39,6 +39,7 @@ NodeConfig config_from(const Settings& settings, const Registration& registratio
                      .pid = registration.pid,
                      .process_space = registration.process_space,
                      .host_name = registration.host_name,
+                     .cores_key = registration.cores_key,
                      .incarnation = registration.incarnation,
                      .is_named = !settings.node_id.empty()},
           .worker_num = settings.worker_num,

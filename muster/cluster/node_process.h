@@ -32,6 +32,7 @@ struct Registration {
   std::int32_t pid = 0;
   std::string process_space = {};
   std::string host_name = {};
+  std::uint64_t cores_key = 0;
   std::uint64_t incarnation = 0;                       // see Member
   std::vector<std::string> scheduler_ips = {};         // what MS_SCHED_HOST means, to be tried in turn
   std::shared_ptr<const net::Security> security = {};  // null: plain

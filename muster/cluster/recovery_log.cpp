@@ -20,7 +20,7 @@ using net::ByteWriter;
 using std::chrono::milliseconds;
 
 constexpr std::string_view magic = "MUSTERRL";
-constexpr std::uint32_t format_version = 2;
+constexpr std::uint32_t format_version = 3;
 constexpr std::size_t head_size_bytes = 12;    // magic, version
 constexpr std::size_t prefix_size_bytes = 12;  // of a record: length, hash
 constexpr std::size_t members_max = 2 * worker_num_max;

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+
 namespace muster::cluster {
 
 std::string_view to_string(Role role) {
@@ -16,6 +18,12 @@ std::string_view to_string(Role role) {
       return "server";
   }
   return "unknown role";
+}
+
+std::uint32_t workers_on_cores_of(const Member& worker, const Roster& roster) {
+  return static_cast<std::uint32_t>(std::ranges::count_if(roster.workers, [&](const Member& other) {
+    return host_of(other) == host_of(worker) && other.cores_key == worker.cores_key;
+  }));
 }
 
 std::string how_it_ended(const WaitStatus& status) {

@@ -28,6 +28,7 @@ struct Member {
   std::int32_t pid = 0;            // in the process space below
   std::string process_space = {};  // equal for processes whose pids mean the same
   std::string host_name = {};      // of its machine; a certificate may be for it
+  std::uint64_t cores_key = 0;     // equal where the host may run processes on the same cores (base/cores.h)
   // Drawn when the process starts: tells it from others of its node id. Every member knows it, so it opens
   // nothing (process_key.h).
   std::uint64_t incarnation = 0;
@@ -63,6 +64,10 @@ struct Roster {
 
   friend bool operator==(const Roster&, const Roster&) = default;
 };
+
+// How many workers run on the cores of this one, itself among them. Those of a host share its cores, unless
+// each was given its own.
+std::uint32_t workers_on_cores_of(const Member& worker, const Roster& roster);
 
 // What a process has behind it: numbered calls of train, fit and eval, hand-made collectives, whether it
 // holds a recovery point of the job, and of how many calls its own folder has the ends.

@@ -19,8 +19,11 @@ constexpr std::string_view type_names[type_count] = {
     "Stuck",      "StatusRequest", "Status",    "Echo",     "MeetDoctors",   "Doctors",  "Parameters",
     "EndedEarly", "StacksRequest", "AskStacks", "Stacks",   "ProcessStacks", "StacksEnd"};
 constexpr std::uint8_t code_max = static_cast<std::uint8_t>(Code::internal);
+constexpr std::string Member::*member_texts[] = {&Member::node_id,       &Member::host_key,
+                                                 &Member::address,       &Member::local_name,
+                                                 &Member::process_space, &Member::host_name};
 // A member's numbers and the lengths of its texts.
-constexpr std::size_t member_size_bytes_min = 1 + 4 + 2 + 4 + 8 + 1 + 6 * 4;
+constexpr std::size_t member_size_bytes_min = 1 + 4 + 2 + 4 + 8 + 8 + 1 + std::size(member_texts) * 4;
 // Of Status and of Doctors.
 constexpr std::size_t status_node_size_bytes_min =
     1 + 4 + 4 + 1 + 8 + 8 + 26 + 8 + 2 * 4 + stats_size_bytes_min + pace_size_bytes;
@@ -52,11 +55,9 @@ void write(ByteWriter& out, const Member& member) {
   out.number(member.rank);
   out.number(member.data_port);
   out.number(static_cast<std::uint32_t>(member.pid));
-  out.number(member.incarnation);
+  for (const std::uint64_t number : {member.incarnation, member.cores_key}) out.number(number);
   out.number(static_cast<std::uint8_t>(flag(flag_named, member.is_named) | flag(flag_left, member.has_left)));
-  for (const std::string* text : {&member.node_id, &member.host_key, &member.address, &member.local_name,
-                                  &member.process_space, &member.host_name})
-    out.text(*text);
+  for (const auto text : member_texts) out.text(member.*text);
 }
 
 void write(ByteWriter& out, const Failure& failure) {
@@ -307,12 +308,11 @@ class Reader {
     member.data_port = in_.number<std::uint16_t>();
     member.pid = i32();
     member.incarnation = u64();
+    member.cores_key = u64();
     const std::uint8_t bits = up_to(flag_named | flag_left);
     member.is_named = (bits & flag_named) != 0;
     member.has_left = (bits & flag_left) != 0;
-    for (std::string* text : {&member.node_id, &member.host_key, &member.address, &member.local_name,
-                              &member.process_space, &member.host_name})
-      *text = name();
+    for (const auto text : member_texts) member.*text = name();
     return member;
   }
   Failure failure() {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "muster/base/base.h"
+#include "muster/base/cores.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -34,7 +35,7 @@ class ShortWait {
   // `clock` is borrowed.
   ShortWait(std::size_t ranks_of_host, const Clock& clock)
       : clock_(clock),
-        pauses_(ranks_of_host <= std::thread::hardware_concurrency() ? pauses_alone : pauses_crowded) {}
+        pauses_(ranks_of_host <= static_cast<std::size_t>(host_cores()) ? pauses_alone : pauses_crowded) {}
 
   // Whether `done()` became true meanwhile. `before_yielding()` is called once if it did not soon.
   template <class Done, class Before>

@@ -1,7 +1,5 @@
 #include "muster/data/workers.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -9,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "muster/base/cores.h"
 #include "muster/data/iterator.h"
 
 namespace muster::data {
@@ -97,11 +96,6 @@ void Workers::for_each(std::size_t count, int workers_max,
   state.ended.wait(lock, [&] { return state.busy == 0; });
 }
 
-int workers_default() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
-  return std::clamp(CPU_COUNT(&allowed), 1, 8);
-}
+int workers_default() { return std::min(allowed_cores(), 8); }
 
 }  // namespace muster::data

@@ -1,7 +1,6 @@
 #include "muster/launch/doctor.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -12,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "muster/base/cores.h"
 #include "muster/cluster/cluster.h"
 #include "muster/net/net.h"
 #include "muster/tensor/tensor.h"
@@ -25,11 +25,11 @@ constexpr rlim_t descriptors_recommended = 1024;
 Finding examine_system() {
   utsname system{};
   ::uname(&system);
-  cpu_set_t allowed;
-  const int cores = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
+  const auto bound = cores_of_control_groups(real_files());
   return {.subject = "system",
-          .value = fmt::format("{} {} {}, {} cores allowed", system.sysname, system.release, system.machine,
-                               cores)};
+          .value = fmt::format(
+              "{} {} {}, {} cores allowed{}", system.sysname, system.release, system.machine, allowed_cores(),
+              bound ? fmt::format(" (a control group gives the time of {:g})", *bound) : "")};
 }
 
 Finding examine_kernels(const Processor& processor) {

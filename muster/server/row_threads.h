@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "muster/base/cores.h"
+
 namespace muster::server {
 
 // Below this many rows a thread costs more than it brings.
@@ -14,8 +16,7 @@ inline constexpr std::size_t rows_per_thread = 8192;
 inline constexpr std::size_t row_threads_max = 8;
 
 inline std::size_t row_threads(std::size_t rows) {
-  return std::min({rows / rows_per_thread + 1, row_threads_max,
-                   std::max<std::size_t>(std::thread::hardware_concurrency(), 1)});
+  return std::min({rows / rows_per_thread + 1, row_threads_max, static_cast<std::size_t>(host_cores())});
 }
 
 // Calls body(begin, end) for parts that cover [0, rows) once. Rows do not depend on each other: the number of

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "muster/base/cores.h"
 #include "muster/server/file_io.h"
 #include "muster/server/wire.h"
 
@@ -157,7 +158,7 @@ Result<> read_blocks(int file, const std::string& path, const std::vector<Placed
     }
   };
   const std::size_t readers =
-      std::min<std::size_t>({blocks.size(), readers_max, std::max(1U, std::thread::hardware_concurrency())});
+      std::min<std::size_t>({blocks.size(), readers_max, static_cast<std::size_t>(host_cores())});
   std::vector<std::thread> others;
   for (std::size_t i = 1; i < readers; ++i) others.emplace_back(read_some);
   read_some();

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "muster/base/cores.h"
 #include "muster/graph/random_streams.h"
 #include "muster/train/call_context.h"
 #include "muster/train/cost_watch.h"
@@ -27,7 +28,8 @@ int choose_threads() {
   if (const auto chosen = real_environment().get("OMP_NUM_THREADS"))
     if (const int count = std::atoi(chosen->c_str()); count > 0) return count;
   Session* const session = Session::current();
-  const std::uint32_t workers = session == nullptr ? explained_workers() : session->membership().local_size();
+  const std::uint32_t workers =
+      session == nullptr ? explained_workers() : session->membership().workers_on_its_cores();
   return std::max(1, allowed_cores() / static_cast<int>(workers));
 }
 

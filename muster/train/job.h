@@ -94,8 +94,8 @@ void leave_job(int exit_status);
 std::uint64_t seed();
 void set_seed(std::uint64_t seed);
 
-// Threads for kernels: OMP_NUM_THREADS where the user chose, else the allowed cores shared by this host's
-// workers.
+// Threads for kernels: OMP_NUM_THREADS where the user chose, else the cores that this process may use, shared
+// with the workers that run on the same ones.
 int threads();
 
 }  // namespace muster::train

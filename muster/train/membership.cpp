@@ -30,6 +30,10 @@ std::uint32_t Membership::workers_here(std::uint32_t count) const {
       }));
 }
 
+std::uint32_t Membership::workers_on_its_cores() const {
+  return cluster::workers_on_cores_of(roster().workers[rank()], roster());
+}
+
 bool Membership::in_forked_child() const { return net::fork_count() != fork_count_; }
 
 void Membership::report_step(std::uint64_t step) {

@@ -27,6 +27,8 @@ class Membership {
   // Among the workers of this host, whether or not they share memory.
   std::uint32_t local_rank() const { return workers_here(rank()); }
   std::uint32_t local_size() const { return workers_here(world_size()); }
+  // Of those, the workers that run on the same cores as this one, itself among them.
+  std::uint32_t workers_on_its_cores() const;
   // Of the epoch in use.
   const cluster::Roster& roster() const { return groups_.roster(); }
   std::uint64_t epoch() const { return roster().epoch; }

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "muster/base/cores.h"
+
 namespace muster::train {
 namespace {
 

@@ -1,11 +1,11 @@
 #include "muster/train/predictions.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
 
+#include "muster/base/cores.h"
 #include "muster/net/net.h"
 #include "muster/train/process.h"
 
@@ -23,13 +23,6 @@ std::string age_text(std::int64_t seconds) {
 }
 
 }  // namespace
-
-int allowed_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
-  return std::max(1, CPU_COUNT(&cores));
-}
 
 bool NotedGraph::trains() const {
   return !graph.losses.empty() || std::ranges::any_of(graph.nodes, [](const graph::Node& node) {

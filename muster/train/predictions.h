@@ -16,9 +16,6 @@
 
 namespace muster::train {
 
-// That this process may use.
-int allowed_cores();
-
 // A graph as it was traced, and what its first call was given.
 struct NotedGraph {
   graph::Graph graph;

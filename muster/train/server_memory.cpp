@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "muster/base/control_groups.h"
+
 namespace muster::train {
 namespace {
 
@@ -37,47 +39,30 @@ std::optional<std::uint64_t> number_behind(std::string_view text, std::string_vi
 
 // How the two versions of control groups call their things.
 struct GroupFiles {
-  std::string_view line;  // of /proc/self/cgroup, behind the number of the hierarchy
-  std::string_view root;
   std::string_view limit;
   std::string_view used;
   std::string_view cache;  // of memory.stat: used, and given up at once where memory is short
 };
-constexpr GroupFiles group_files[] = {
-    {"::", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "},
-    {":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-     "total_inactive_file "}};
+constexpr GroupFiles files_of_version_1 = {"memory.limit_in_bytes", "memory.usage_in_bytes",
+                                           "total_inactive_file "};
+constexpr GroupFiles files_of_version_2 = {"memory.max", "memory.current", "inactive_file "};
 
-std::uint64_t left_in_group(const Files& files, const GroupFiles& names, const std::string& folder) {
+std::uint64_t left_in_group(const Files& files, const ControlGroup& group) {
+  const GroupFiles& names = group.version == 1 ? files_of_version_1 : files_of_version_2;
   const auto read = [&](std::string_view name) {
-    return number_behind(text_of(files, fmt::format("{}/{}", folder, name)), "");
+    return number_behind(text_of(files, fmt::format("{}/{}", group.folder, name)), "");
   };
   const auto limit = read(names.limit), used = read(names.used);
   if (!limit || !used) return std::numeric_limits<std::uint64_t>::max();
-  const std::string stat = text_of(files, folder + "/memory.stat");
+  const std::string stat = text_of(files, group.folder + "/memory.stat");
   const std::uint64_t kept = *used - std::min(*used, number_behind(stat, names.cache).value_or(0));
   return *limit - std::min(*limit, kept);
 }
 
-// A group, and all groups that it is in, have limits of their own.
 std::uint64_t left_in_groups(const Files& files) {
   std::uint64_t left = std::numeric_limits<std::uint64_t>::max();
-  std::string_view rest;
-  const std::string groups = text_of(files, "/proc/self/cgroup");
-  for (rest = groups; !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    for (const GroupFiles& names : group_files) {
-      const std::size_t colon = line.find(':');
-      if (colon == std::string_view::npos || !line.substr(colon).starts_with(names.line)) continue;
-      std::string path(line.substr(colon + names.line.size()));
-      for (;; path.resize(path.rfind('/'))) {
-        if (path == "/") path.clear();
-        left = std::min(left, left_in_group(files, names, std::string(names.root) + path));
-        if (path.find('/') == std::string::npos) break;
-      }
-    }
-  }
+  for (const ControlGroup& group : control_groups("memory", files))
+    left = std::min(left, left_in_group(files, group));
   return left;
 }
 

@@ -362,6 +362,29 @@ def test_doctor_says_which_kernels_are_used(folder):
     assert re.search(r"^ok +kernels +.*reference", muster("doctor").stdout, re.MULTILINE)
 
 
+@pytest.fixture
+def group_of_one_core():
+    """The folder of a control group, of either version, that gives its processes the time of one core."""
+    groups = Path("/sys/fs/cgroup")
+    for kind, limit in ("cpu", ("cpu.cfs_quota_us", "100000")), ("", ("cpu.max", "100000 100000")):
+        group = groups / kind / f"muster-test-{os.getpid()}"
+        with contextlib.suppress(OSError):
+            group.mkdir()
+            try:
+                (group / limit[0]).write_text(limit[1])
+                yield group
+                return
+            finally:
+                group.rmdir()
+    pytest.skip("this system's control groups cannot be changed")
+
+
+def test_doctor_says_how_much_time_of_cores_a_container_gives(folder, group_of_one_core):
+    line = f"echo $$ > {group_of_one_core}/cgroup.procs; exec {PROGRAM} doctor"
+    told = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60).stdout
+    assert re.search(r"^ok +system .* 1 cores allowed \(a control group gives the time of 1\)", told, re.MULTILINE)
+
+
 def test_compat_path_is_the_folder_that_holds_mindspore(folder):
     done = muster("compat-path")
     assert done.returncode == 0, done.stderr

@@ -185,7 +185,7 @@ TEST(RecoveryLog, RefusesAnotherVersionNamingBoth) {
   bytes[8] = std::byte{9};
   const auto contents = read_log(bytes);
   ASSERT_FALSE(contents);
-  EXPECT_THAT(contents.error().message, Mentions("version 9", "version 2"));
+  EXPECT_THAT(contents.error().message, Mentions("version 9", "version 3"));
 }
 
 TEST_F(RecoveryLogFile, IsEmptyInANewFolder) {

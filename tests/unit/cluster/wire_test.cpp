@@ -26,6 +26,7 @@ Member member(Role role, std::uint32_t rank) {
           .pid = 4711,
           .process_space = "boot:4026531836",
           .host_name = "machine.example",
+          .cores_key = 81 + rank,
           .incarnation = 1700000000000000000u + rank,
           .is_named = rank % 2 == 0,
           .has_left = rank == 3};
