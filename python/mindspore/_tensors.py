@@ -57,6 +57,16 @@ def register_hook(self, hook):
     return _hooks.HookHandle(functions, number)
 
 
+_deepcopy = Tensor.__deepcopy__
+
+
+def deepcopy(self, memo):
+    """A copy, also of a tensor that declares a shape for set_inputs() and has no elements to copy."""
+    if all(size >= 0 for size in self.shape):
+        return _deepcopy(self, memo)
+    return Tensor(dtype=self.dtype, shape=None if self.shape == (-2,) else self.shape)
+
+
 def _array_priority(self) -> float:
     """numpy.sqrt(2) * x is a tensor where gradients may be noted, in graphs among others: an array would cut
     them off. Elsewhere it is numpy's array, as in MindSpore."""
@@ -133,6 +143,7 @@ def _parameter_text(self) -> str:
 def install() -> None:
     """Tensors of both packages are one class, so both have these members once mindspore is imported."""
     Tensor.register_hook = register_hook
+    Tensor.__deepcopy__ = deepcopy
     Tensor.__array_priority__ = property(_array_priority)
     Tensor.__module__ = "mindspore.common.tensor"  # what type(tensor) shows
     for name, member in _PARAMETER_MEMBERS.items():

@@ -1,5 +1,7 @@
 """Sequences and numbers as ops, and ops that take or give a sequence whose length may change."""
 
+import copy
+
 import mindspore as ms
 import numpy
 import pytest
@@ -110,3 +112,14 @@ def test_what_cannot_change_is_no_input(given):
 def test_only_a_sequence_has_a_length_that_may_change():
     with pytest.raises(TypeError, match="dynamic_len"):
         mutable(3, True)
+
+
+@pytest.mark.parametrize("shape, sizes", [(None, (-2,)), ([None, 3], (-1, 3))])
+def test_what_declares_a_shape_is_copied(shape, sizes):
+    declared = Tensor(shape=shape, dtype=ms.float16)
+    (copied,) = copy.deepcopy([declared])
+    assert copied is not declared
+    assert copied.shape == sizes and copied.dtype == ms.float16
+    net = Net(lambda x: x * 2)
+    net.set_inputs(copied)
+    assert net(Tensor([[1.0, 2, 3]], ms.float16)).asnumpy().tolist() == [[2, 4, 6]]
