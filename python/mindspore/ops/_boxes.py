@@ -121,7 +121,7 @@ def roi_align(features, rois, pooled_height, pooled_width, spatial_scale, sample
     Each part has sample_num points along both axes, with 0 one for each whole pixel of its size. With
     roi_end_mode 1 the last pixel belongs to the region, with 0 a region is at least a pixel wide and high.
     """
-    rois = ops.cast(rois, features.dtype)
+    rois = ops.stop_gradient(ops.cast(rois, features.dtype))
     if sample_num > 0:
         parts, samples = (pooled_height, pooled_width), (sample_num, sample_num)
         return _aligned(features, rois, parts, spatial_scale, samples, roi_end_mode)

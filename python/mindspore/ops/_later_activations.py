@@ -1,5 +1,6 @@
 """mindspore.ops: further activations."""
 
+import muster
 from mindspore.ops import _math
 from muster import ops
 
@@ -11,13 +12,19 @@ def threshold(input, thr, value):
 
 def hardshrink(x, lambd=0.5):
     """x where |x| is above `lambd`, else 0."""
-    return ops.select(ops.greater(ops.abs(x), lambd), x, ops.zeros_like(x))
+    return ops.select(_is_far(x, lambd), x, ops.zeros_like(x))
+
+
+def _is_far(x, lambd):
+    """Where |x| is above it, which float16 would round first."""
+    wide = ops.cast(x, muster.float32) if x.dtype is muster.float16 else x
+    return ops.greater(ops.abs(wide), lambd)
 
 
 def softshrink(x, lambd=0.5):
     """x moved towards 0 by `lambd`, and 0 where |x| is not above it."""
     moved = ops.sub(x, ops.mul(ops.sign(x), lambd))
-    return ops.select(ops.greater(ops.abs(x), lambd), moved, ops.zeros_like(x))
+    return ops.select(_is_far(x, lambd), moved, ops.zeros_like(x))
 
 
 soft_shrink = softshrink

@@ -10,9 +10,10 @@ class SoftmaxCrossEntropyWithLogits(Primitive):
     """The cross entropy of softmax(logits (N, C)) against probabilities (N, C), by row, and its gradient."""
 
     def compute(self, logits, labels):
-        """(losses (N,), gradient (N, C))."""
+        """(losses (N,), gradient (N, C)); the first one's gradient flows to the logits, no other."""
+        labels = ops.stop_gradient(labels)
         losses = nn.SoftmaxCrossEntropyWithLogits().construct(logits, labels)
-        return losses, ops.sub(ops.softmax(logits), labels)
+        return losses, ops.stop_gradient(ops.sub(ops.softmax(logits), labels))
 
 
 class SparseSoftmaxCrossEntropyWithLogits(Primitive):
@@ -40,7 +41,8 @@ class NLLLoss(Primitive):
         self.ignore_index = ignore_index
 
     def compute(self, logits, labels, weight):
-        """(loss, total weight)."""
+        """(loss, total weight); the weights have no gradient."""
+        weight = ops.stop_gradient(weight)
         loss = _losses.nll_loss(logits, labels, weight, self.ignore_index, self.reduction)
         counts = ops.not_equal(labels, self.ignore_index)
         of_labels = ops.gather(weight, ops.select(counts, labels, ops.zeros_like(labels)), 0)

@@ -420,13 +420,12 @@ def batch_to_space_nd(input_x, block_shape, crops):
 
 def population_count(input_x):
     """How many bits of each whole number are 1, uint8."""
-    bits = {"int8": 8, "uint8": 8, "int16": 16, "uint16": 16}.get(
-        str(input_x.dtype).lower().rsplit(".", 1)[-1], 32
-    )
+    bits = 8 * input_x.dtype.itemsize - 1
     rest = ops.cast(input_x, muster.int64)
-    rest = ops.select(ops.less(rest, 0), ops.add(rest, 2**bits), rest)
-    total = ops.zeros_like(rest)
-    for _ in range(bits):
+    negative = ops.less(rest, 0)  # by two's complement: the first bit, and the others of a number above it
+    rest = ops.select(negative, ops.add(ops.add(rest, 2**bits - 1), 1), rest)
+    total = ops.cast(negative, muster.int64)
+    for _ in range(bits if input_x.dtype.name.startswith("int") else bits + 1):
         total = ops.add(total, ops.mod(rest, 2))
         rest = ops.floor_div(rest, 2)
     return ops.cast(total, muster.uint8)

@@ -125,18 +125,17 @@ def heaviside(input, values):
 
 def xlogy(input, other):
     """input log(other), 0 where input is 0; shapes broadcast."""
-    return _zero_where_zero(input, other, ops.log)
+    a, b = alike(input, other)
+    zero = ops.logical_and(ops.equal(a, 0), ops.logical_not(ops.isfinite(ops.log(b))))
+    return ops.mul(a, ops.log(ops.select(zero, ops.ones_like(b), b)))
 
 
 def xdivy(x, y):
     """x / y, 0 where x is 0; shapes broadcast."""
-    return _zero_where_zero(x, y, ops.reciprocal)
-
-
-def _zero_where_zero(a, b, function):
-    a, b = alike(a, b)
-    zero = ops.equal(a, 0)
-    return ops.select(zero, ops.zeros_like(a), ops.mul(a, function(ops.select(zero, ops.ones_like(b), b))))
+    x, y = alike(x, y)
+    zero = ops.equal(x, 0)
+    safe = ops.reciprocal(ops.select(zero, ops.ones_like(y), y))
+    return ops.select(zero, ops.zeros_like(x), ops.mul(x, safe))
 
 
 def div_no_nan(x1, x2):

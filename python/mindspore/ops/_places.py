@@ -1,9 +1,10 @@
 """mindspore.ops: what is read and written at indices, and sorted."""
 
 import math
+import sys
 
 import muster
-from mindspore.ops._numbers import tensor
+from mindspore.ops._numbers import is_floating_point, tensor
 from muster import ops
 
 # ---- Written at tuples of indices --------------------------------------------------------------------------
@@ -11,6 +12,8 @@ from muster import ops
 
 def scatter_nd(indices, updates, shape):
     """A tensor of `shape`, 0 but for the sums of the updates at the indices (..., k)."""
+    if updates.dtype is muster.bool_:
+        return ops.cast(scatter_nd(indices, ops.cast(updates, muster.int32), shape), muster.bool_)
     return ops.scatter_nd_update(ops.zeros(tuple(_sizes(shape)), updates.dtype), indices, updates, "add")
 
 
@@ -90,6 +93,10 @@ def tensor_scatter_elements(input_x, indices, updates, axis=0, reduction="none")
     modes["min"] = "min"
     if reduction not in modes:
         raise ValueError(f"tensor_scatter_elements: reduction is one of {sorted(modes)}, not {reduction!r}")
+    if input_x.dtype is muster.bool_ and reduction != "none":
+        wide = (ops.cast(each, muster.int32) for each in (input_x, updates))
+        made = tensor_scatter_elements(next(wide), indices, next(wide), axis, reduction)
+        return ops.cast(made, muster.bool_)
     return ops.scatter_elements(input_x, indices, ops.cast(updates, input_x.dtype), axis, modes[reduction])
 
 
@@ -203,7 +210,8 @@ def _bounds(dtype):
         return 0, 2**bits - 1
     if dtype.name.startswith("int"):
         return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-    return -3.4028234663852886e38, 3.4028234663852886e38
+    greatest = {"float16": 65504.0, "float64": sys.float_info.max}.get(dtype.name, 3.4028234663852886e38)
+    return -greatest, greatest
 
 
 def unsorted_segment_sum(input_x, segment_ids, num_segments):
@@ -223,7 +231,19 @@ def unsorted_segment_min(x, segment_ids, num_segments):
 
 def unsorted_segment_prod(x, segment_ids, num_segments):
     """The products of the elements of each segment."""
-    return _unsorted_segment(x, segment_ids, num_segments, "mul", 1)
+
+    def joined(values, mode, first):
+        return _unsorted_segment(values, segment_ids, num_segments, mode, first)
+
+    if not is_floating_point(x):
+        return joined(x, "mul", 1)
+    # The gradient of a product is it over the element: an element 0 takes part as the sum of those alone.
+    zero = ops.equal(x, 0)
+    others = joined(ops.select(zero, ops.ones_like(x), x), "mul", 1)
+    zeros = joined(ops.cast(zero, muster.int32), "add", 0)
+    alone = ops.mul(others, joined(ops.select(zero, x, ops.zeros_like(x)), "add", 0))
+    alone = ops.select(ops.equal(zeros, 1), alone, ops.stop_gradient(alone))
+    return ops.select(ops.equal(zeros, 0), others, alone)
 
 
 def _segments(segment_ids):
