@@ -106,6 +106,8 @@ class _OlderPath:
             except AttributeError:
                 if (found := _imported_there(name)) is not None:
                     return found
+                if name.endswith("_ext") and module.__name__.startswith("mindspore.ops.function."):
+                    return getattr(importlib.import_module("mindspore.ops.auto_generate"), name)
                 raise
 
         module.__getattr__ = get

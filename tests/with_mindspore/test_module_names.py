@@ -123,3 +123,22 @@ def test_classes_that_scripts_look_for_by_isinstance():
     assert _activation["relu"] is nn.ReLU and len(_activation) == 26
     with pytest.raises(TypeError, match="stands for Conv1d"):
         _Conv(1, 1, 1)
+
+
+def test_functions_of_mint_are_under_the_names_that_its_files_have():
+    from mindspore import mint, ops
+    from mindspore.ops import auto_generate
+    from mindspore.ops.auto_generate import gen_ops_def
+    from mindspore.ops.function.array_func import sort_ext
+    from mindspore.ops.function.math_func import add_ext, norm_ext, vector_norm_ext
+    from mindspore.ops.function.nn_func import dropout_ext
+
+    assert (add_ext, norm_ext, sort_ext) == (mint.add, mint.norm, mint.sort)
+    assert (vector_norm_ext, dropout_ext) == (mint.linalg.vector_norm, mint.nn.functional.dropout)
+    for module in (auto_generate, gen_ops_def):
+        assert module.sum_ext is mint.sum and module.sub_ext is mint.sub
+        assert module.relu is ops.relu
+    x = mindspore.Tensor([[1.0, 2.0]])
+    assert auto_generate.add_ext(x, x, alpha=3).asnumpy().tolist() == [[4, 8]]
+    with pytest.raises(ImportError, match="nothing_ext"):
+        from mindspore.ops.function.math_func import nothing_ext  # noqa: F401

@@ -14,15 +14,16 @@ def named_like(module: str, *endings: str):
         from mindspore.ops import _gradient_primitives
 
         plain = next((name.removesuffix(each) for each in endings if name.endswith(each)), name)
-        places = (mint,) if name.endswith("_ext_view") else ()  # a view has mint's arguments
-        for place in (*places, ops, ops.operations, _gradient_primitives, mint, mint.nn.functional):
-            found = getattr(place, plain, None)
-            if found is not None:
-                return found
-        return missing(name)
+        own = (mint, mint.nn.functional)
+        if name.endswith(("_ext", "_ext_view")):  # they have mint's arguments
+            places = (*own, mint.linalg, ops)
+        else:
+            places = (ops, ops.operations, _gradient_primitives, *own)
+        found = next((each for place in places if (each := getattr(place, plain, None)) is not None), None)
+        return missing(name) if found is None else found
 
     return get
 
 
 __all__: list = []
-__getattr__ = named_like(__name__, "_ext_op", "_op", "_impl", "_ext_view")
+__getattr__ = named_like(__name__, "_ext_op", "_op", "_impl", "_ext_view", "_ext")
