@@ -83,3 +83,13 @@ def test_regions_have_no_gradient():
     of_features, of_regions = gradients(lambda x, r: align(x, r), features, regions)
     assert of_regions == [[0] * 5]
     assert np.sum(of_features) == pytest.approx(4)
+
+
+def test_axes_are_flattened_from_the_last_one_on():
+    x = Tensor(np.arange(6).reshape(1, 2, 3))
+    assert ops.flatten(x, order="F").asnumpy().tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert x.flatten("F").asnumpy().tolist() == x.flatten(order="F").asnumpy().tolist() == [0, 3, 1, 4, 2, 5]
+    assert gradients(lambda x: ops.flatten(x, "F")[0], Tensor([[1.0, 2.0], [3.0, 4.0]])) == [[[1, 0], [1, 0]]]
+    for order, error in (("A", ValueError), (None, TypeError)):
+        with pytest.raises(error, match="order"):
+            ops.flatten(x, order)

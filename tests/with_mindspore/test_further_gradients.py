@@ -156,3 +156,31 @@ def test_many_parameters_are_assigned_at_once():
 def test_resized_lines_give_their_gradient_back():
     made = G.ResizeLinear1DGrad("align_corners")(of([[[1, 2, 3]]]), of([[[0, 0]]]))
     assert close(made, [2, 4])
+
+
+# ---- Gradients by sizes, ends and boxes --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "mode, shares", [("reflect", [2, 8, 2]), ("edge", [3, 3, 6]), ("circular", [6, 3, 3])]
+)
+def test_gradients_of_padded_ends_go_to_what_stands_there(mode, shares):
+    made = G.PadV3Grad(mode)(of([[[1, 2, 3, 2, 4]]]), Tensor([1, 1]))
+    assert made.shape == (1, 1, 3) and close(made, shares)
+
+
+def test_gradients_of_larger_volumes_are_those_of_the_volumes():
+    dy = of(np.arange(8).reshape(1, 1, 2, 2, 2))
+    assert close(G.UpsampleNearest3DGrad()(dy, (1, 1, 1, 1, 2), (2, 2, 2), None), [12, 16])
+    assert close(G.UpsampleTrilinear3DGrad(True)(dy, (1, 1, 1, 1, 1), None, (2.0, 2.0, 2.0)), [28])
+
+
+def test_boxes_have_gradients_but_for_points_right_on_pixels():
+    images = of(np.arange(9).reshape(1, 3, 3, 1))
+    boxes = of([[0.25, 0.25, 0.75, 0.75], [0.0, 0.25, 0.25, 1.0], [0.25, 0.25, 1.5, 0.75]])
+    op = image_ops.CropAndResizeGradBoxes()
+    made = op(of(np.ones((3, 2, 2, 1))), images, boxes, of([0, 0, 0], np.int32))
+    # Rows are 3 apart and columns 1; half a box's points lie at each of its ends.
+    assert close(made, [[12, 4, 12, 4], [0, 4, 12, 0], [12, 2, 0, 2]])
+    with pytest.raises(ValueError, match="bilinear"):
+        image_ops.CropAndResizeGradBoxes("nearest")(images, images, boxes, of([0], np.int32))

@@ -6,7 +6,7 @@ import pytest
 from mindspore import Parameter, Tensor, ops
 from mindspore.ops import operations as P  # noqa: N812 - as scripts name it
 from mindspore.ops.operations import _embedding_cache_ops as caches
-from mindspore.ops.operations import array_ops, image_ops, nn_ops
+from mindspore.ops.operations import array_ops, image_ops, nn_ops, sparse_ops
 from mindspore.ops.operations._inner_ops import ConvertToDynamic
 
 
@@ -139,3 +139,28 @@ def test_tables_of_ops_are_read_from_yaml(tmp_path):
     pytest.importorskip("yaml")
     (tmp_path / "ops.yaml").write_text("abs:\n  args: 1\n")
     assert safe_load_yaml(str(tmp_path / "ops.yaml")) == {"abs": {"args": 1}}
+
+
+@pytest.mark.parametrize("dtype", [ms.float16, ms.float32])
+def test_colours_are_adjusted_in_halves_too(dtype):
+    image = Tensor([[[[0.5, 0.25, 0.0], [0.5, 0.75, 1.0]]]], dtype)
+    given = {
+        "AdjustContrastv2": (2.0, [0.5, 0, -0.5, 0.5, 1, 1.5]),
+        "AdjustHue": (0.5, [0, 0.25, 0.5, 1, 0.75, 0.5]),
+        "AdjustSaturation": (0.5, [0.5, 0.375, 0.25, 0.75, 0.875, 1]),
+    }
+    for name, (number, numbers) in given.items():
+        made = getattr(image_ops, name)()(image, Tensor(number, ms.float32))
+        assert made.dtype == dtype
+        assert numpy.allclose(made.asnumpy().ravel(), numbers, atol=2e-3)
+
+
+def test_ragged_rows_have_indices():
+    rows, parts = Tensor([0, 2, 3]), Tensor([0, 2, 3, 5])
+    indices, values, shape = sparse_ops.RaggedTensorToSparse(ms.int64)((rows, parts), Tensor([1, 2, 3, 4, 5]))
+    assert indices.asnumpy().tolist() == [[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 0, 1]]
+    assert values.asnumpy().tolist() == [1, 2, 3, 4, 5]
+    assert shape.asnumpy().tolist() == [2, 2, 2]
+    indices, _, shape = sparse_ops.RaggedTensorToSparse(ms.int64)((Tensor([0, 0, 1]),), Tensor([[7, 8]]))
+    assert indices.asnumpy().tolist() == [[1, 0, 0], [1, 0, 1]]
+    assert shape.asnumpy().tolist() == [2, 1, 2]

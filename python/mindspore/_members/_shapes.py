@@ -26,6 +26,10 @@ def flatten(self, order="C", *second, start_dim=0, end_dim=-1):
     """Axes start_dim to end_dim as one, by names or as flatten(start_dim, end_dim); or all, in an order."""
     if isinstance(order, builtins.int):
         start_dim, end_dim, order = order, second[0] if second else end_dim, "C"
+    if order != "C":
+        from mindspore.ops import _array
+
+        return ops.reshape(_array.flatten(self, order), (-1,))
     return LIBRARY["flatten"](self, order, start_dim=start_dim, end_dim=end_dim)
 
 

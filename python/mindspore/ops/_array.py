@@ -74,9 +74,14 @@ def fill(type, shape, value):
 
 
 def flatten(input, order="C", *, start_dim=1, end_dim=-1):
-    """muster.ops.flatten; `order` is 'C'. What has one axis stays as it is, a number becomes one element."""
-    if order != "C":
-        raise NotImplementedError(_names.sentence(f"mindspore.ops.flatten(order={order!r})"))
+    """muster.ops.flatten; with order 'F' the axes begin with the last one. What has one axis stays as it is,
+    a number becomes one element."""
+    if not isinstance(order, str):
+        raise TypeError(f"flatten: order is 'C' or 'F', not {order!r}")
+    if order not in ("C", "F"):
+        raise ValueError(f"flatten: order is 'C' or 'F', not {order!r}")
+    if order == "F":
+        input = ops.transpose(input, [axis for axis, _ in enumerate(input.shape)][::-1])
     if input.ndim < 2 and (start_dim, end_dim) == (1, -1):
         return ops.reshape(input, (-1,))
     return ops.flatten(input, start_dim=start_dim, end_dim=end_dim)

@@ -52,6 +52,29 @@ def _linear(dy, x, coordinate_transformation_mode):
     return _pulled(lambda t: op(t, tuple(dy.shape[2:])), (x,), dy)
 
 
+@_class("UpsampleNearest3DGrad")
+def _nearest_3d(dy, input_size, output_size=None, scales=None):
+    op = operations.UpsampleNearest3D()
+    return _pulled(lambda x: op(x, output_size, scales), (_zeros(input_size, dy),), dy)
+
+
+@_class("UpsampleTrilinear3DGrad", align_corners=False)
+def _trilinear_3d(dy, input_size, output_size=None, scales=None, align_corners=False):
+    op = operations.UpsampleTrilinear3D(align_corners)
+    return _pulled(lambda x: op(x, output_size, scales), (_zeros(input_size, dy),), dy)
+
+
+@_class("PadV3Grad", mode="reflect", paddings_contiguous=True)
+def _pad(dy, paddings, mode, paddings_contiguous):
+    pads = [int(each) for each in sizes_of(paddings)]
+    half = len(pads) // 2
+    ends = zip(pads[::2], pads[1::2], strict=True) if paddings_contiguous else zip(pads, pads[half:])  # noqa: B905
+    lost = [0] * (dy.ndim - half) + [sum(each) for each in ends][::-1]
+    shape = [size - less for size, less in zip(dy.shape, lost, strict=True)]
+    op = operations.PadV3(mode, paddings_contiguous)
+    return _pulled(lambda x: op(x, tuple(pads)), (_zeros(shape, dy),), dy)
+
+
 # ---- Windows -----------------------------------------------------------------------------------------------
 
 

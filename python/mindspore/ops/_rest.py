@@ -133,7 +133,19 @@ def hsv_to_rgb(x):
     return ops.stack(parts, -1)
 
 
+def _in_float32(adjust):
+    """The function of an image and a number, computed in float32 and given in the image's dtype."""
+
+    @functools.wraps(adjust)
+    def call(image, number):
+        wide = (ops.cast(each, muster.float32) for each in (image, number))
+        return ops.cast(adjust(*wide), image.dtype)
+
+    return call
+
+
 @_class("AdjustHue")
+@_in_float32
 def adjust_hue(image, delta):
     """The image with the hue turned by delta."""
     hsv = rgb_to_hsv(image)
@@ -141,7 +153,16 @@ def adjust_hue(image, delta):
     return hsv_to_rgb(ops.stack([hue, hsv[..., 1], hsv[..., 2]], -1))
 
 
+@_class("AdjustContrastv2")
+@_in_float32
+def adjust_contrast(images, contrast_factor):
+    """The distance of each number from the mean of its channel (..., H, W, C) times the factor."""
+    mean = ops.reduce_mean(images, (-3, -2), keep_dims=True)
+    return ops.add(ops.mul(ops.sub(images, mean), contrast_factor), mean)
+
+
 @_class("AdjustSaturation")
+@_in_float32
 def adjust_saturation(image, scale):
     """The image with the saturation times `scale`."""
     hsv = rgb_to_hsv(image)

@@ -3,7 +3,7 @@
 import math
 
 import muster
-from mindspore.ops import _places, _random
+from mindspore.ops import _host, _places, _random
 from mindspore.ops._primitive import class_keeper, sizes_of
 from muster import ops
 
@@ -377,6 +377,50 @@ def _cropped_images(grads, boxes, box_index, image_size, T, method):  # noqa: N8
     images = ops.zeros(sizes_of(image_size), muster.float32)
     made = _gradient_primitives._pulled(lambda x: op(x, boxes, box_index, size), (images,), grads)
     return ops.cast(made, T)
+
+
+@_class("CropAndResizeGradBoxes", method="bilinear")
+def _cropped_boxes(grads, images, boxes, box_index, method):
+    """The gradient of CropAndResize by its boxes, float32: none from points right on a row or column."""
+    if method != "bilinear":
+        raise ValueError(f"CropAndResizeGradBoxes: the method is 'bilinear', not {method!r}")
+    inputs = [grads, ops.cast(images, muster.float32), boxes, box_index]
+    key = ("CropAndResizeGradBoxes", method)
+    return _host.without_gradient(key, _of_corners, inputs, [tuple(boxes.shape)], [muster.float32])
+
+
+def _of_corners(grads, images, boxes, box_index):
+    import numpy
+
+    made = numpy.zeros(boxes.shape, numpy.float32)
+    for at, (box, image) in enumerate(zip(boxes, images[box_index], strict=True)):
+        lines = [
+            _line_of_box(low, high, size, count)
+            for low, high, size, count in zip(box[:2], box[2:], image.shape, grads.shape[1:3], strict=False)
+        ]
+        (rows, down, keeps_row, _), (columns, right, keeps_column, _) = lines
+        corner = {(y, x): image[rows[y]][:, columns[x]] for y in (0, 1) for x in (0, 1)}
+        down, right = down[:, None, None], right[None, :, None]
+        flow = grads[at] * keeps_row[:, None, None] * keeps_column[None, :, None]
+        by_y = (1 - right) * (corner[1, 0] - corner[0, 0]) + right * (corner[1, 1] - corner[0, 1])
+        by_x = (1 - down) * (corner[0, 1] - corner[0, 0]) + down * (corner[1, 1] - corner[1, 0])
+        for axis, slope in enumerate(((by_y * flow).sum((1, 2)), (by_x * flow).sum((0, 2)))):
+            shares = lines[axis][3]
+            made[at, axis] = (slope * (images.shape[axis + 1] - 1 - shares)).sum()
+            made[at, axis + 2] = (slope * shares).sum()
+    return made
+
+
+def _line_of_box(low, high, size, count):
+    """Of the points of one axis: the pixels around them, how far on, which count, the share of the end."""
+    import numpy
+
+    shares = numpy.linspace(0, size - 1, count) if count > 1 else numpy.array([(size - 1) / 2])
+    places = low * (size - 1 - shares) + high * shares
+    keeps = (places >= 0) & (places <= size - 1)
+    places = places.clip(0, size - 1)
+    around = [numpy.floor(places).astype(int), numpy.ceil(places).astype(int)]
+    return around, places - around[0], keeps, shares
 
 
 @_class("NonDeterministicInts", dtype=muster.int64)

@@ -162,5 +162,22 @@ def _ragged(shape, values, default_value, row_partition_tensors, row_partition_t
     return muster.Tensor(made)
 
 
+@_class("RaggedTensorToSparse", Tsplits=...)
+def _from_ragged(rt_nested_splits, rt_dense_values, Tsplits):  # noqa: N803 - MindSpore's name
+    """(indices, values, shape) of the rows of different lengths that nested splits say; all int64."""
+    import numpy
+
+    name = "RaggedTensorToSparse"
+    splits = [_places.eager(name, each) for each in rt_nested_splits]
+    values = _places.eager(name, rt_dense_values)
+    indices = numpy.array(list(numpy.ndindex(*values.shape))).reshape(-1, values.ndim)
+    for level in reversed(splits):  # the place in all values becomes the row, and the place in it
+        row = numpy.searchsorted(level, indices[:, 0], "right") - 1
+        indices = numpy.column_stack([row, indices[:, 0] - level[row], indices[:, 1:]])
+    widest = [max(numpy.diff(each), default=0) for each in splits]
+    sizes = numpy.array([len(splits[0]) - 1, *widest, *values.shape[1:]], numpy.int64)
+    return tuple(muster.Tensor(each) for each in (indices.astype(numpy.int64), values.ravel(), sizes))
+
+
 globals().update(_made)
 __all__ = sorted(_made)
