@@ -93,3 +93,15 @@ def test_axes_are_flattened_from_the_last_one_on():
     for order, error in (("A", ValueError), (None, TypeError)):
         with pytest.raises(error, match="order"):
             ops.flatten(x, order)
+
+
+def test_matrices_of_halves_are_factorized():
+    x = Tensor([[2.0, 0.0], [1.0, 4.0]], ms.float16)
+    q, r = ops.qr(x)
+    assert q.dtype == r.dtype == ms.float16
+    assert np.allclose(q.asnumpy() @ r.asnumpy(), x.asnumpy(), atol=1e-2)
+    sign, logarithm = ops.slogdet(x)
+    assert logarithm.dtype == ms.float16
+    assert [float(sign), float(logarithm)] == pytest.approx([1, np.log(8)], abs=1e-2)
+    made = ops.lu_solve(Tensor([[2.0], [8.0]], ms.float16), x, Tensor([1, 2], ms.int32))
+    assert made.dtype == ms.float16 and made.asnumpy().tolist() == [[1.0], [1.5]]

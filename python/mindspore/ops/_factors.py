@@ -98,6 +98,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):  # noqa
     return (made[0] if unpack_pivots else None), *(made[1:] if unpack_data else (None, None))
 
 
+@_lapack.in_float32
 def lu_solve(b, LU_data, LU_pivots):  # noqa: N803 - MindSpore's names
     """X with A X = b for an A whose packed factors and exchanges of rows, counted from 1, are given."""
     right = floating(b)

@@ -1,5 +1,6 @@
 """mindspore.ops: what LAPACK computes of matrices: by numpy, in graphs too, most with gradients."""
 
+import functools
 import math
 
 import muster
@@ -41,6 +42,28 @@ def det(input):
     return _host.with_gradient("det", lambda a: _function("det")(a), [x], [x.shape[:-2]], rule)
 
 
+def in_float32(function):
+    """The function of a tensor and more, computed in float32 where the tensor's dtype is float16."""
+
+    @functools.wraps(function)
+    def call(input, *others, **named):
+        if not isinstance(input, muster.Tensor) or input.dtype is not muster.float16:
+            return function(input, *others, **named)
+        wide = [
+            ops.cast(each, muster.float32)
+            if isinstance(each, muster.Tensor) and each.dtype is muster.float16
+            else each
+            for each in (input, *others)
+        ]
+        made = function(*wide, **named)
+        if isinstance(made, tuple):
+            return tuple(ops.cast(each, muster.float16) for each in made)
+        return ops.cast(made, muster.float16)
+
+    return call
+
+
+@in_float32
 def slogdet(input):
     """(sign, log(|det|)) of each matrix."""
     x = floating(input)
@@ -126,6 +149,7 @@ def svd(input, full_matrices=False, compute_uv=True):
     return (s, ops.stop_gradient(u), ops.stop_gradient(v)) if compute_uv else s
 
 
+@in_float32
 def qr(input, mode="reduced"):
     """(q, r) with input = q r, q orthogonal and r upper triangular; without a gradient."""
     x = floating(input)
