@@ -263,6 +263,30 @@ def get_buffer(self, target):
     return getattr(cell, name)
 
 
+_insert_child = Cell.insert_child_to_cell
+
+
+def insert_child_to_cell(self, child_name, child_cell) -> None:
+    """Adds a child, which is an attribute too; None leaves the attribute empty.
+
+    Raises:
+        TypeError: `child_name` is no string, or `child_cell` neither a cell nor None.
+        KeyError: `child_name` is empty or has a dot, or the cell has another attribute of this name.
+    """
+    if not isinstance(child_name, str):
+        raise TypeError(f"insert_child_to_cell: child_name is a string, not {child_name!r}")
+    if not child_name or "." in child_name:
+        raise KeyError(f"insert_child_to_cell: '{child_name}' is no name of an attribute")
+    if getattr(self, child_name, None) is not None and child_name not in _children(self):
+        raise KeyError(
+            f"insert_child_to_cell: {type(self).__name__} has an attribute '{child_name}': take another name"
+        )
+    if child_cell is None:
+        setattr(self, child_name, None)
+    else:
+        _insert_child(self, child_name, child_cell)
+
+
 class _OwnParameters(MutableMapping):
     """The parameters of a cell alone, by the names of its attributes: what is written reaches the cell."""
 
@@ -449,6 +473,7 @@ _MEMBERS = {
     "get_buffer": get_buffer,
     "get_sub_cell": get_sub_cell,
     "get_parameter": get_parameter,
+    "insert_child_to_cell": insert_child_to_cell,
     "_params": property(_OwnParameters),
     "_cells": property(_OwnCells),
     "flatten_weights": _flatten_weights,

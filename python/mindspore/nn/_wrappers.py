@@ -26,8 +26,10 @@ class CellDict(muster.Cell):
         return self._names_in_order[key]
 
     def __setitem__(self, key, cell):
-        if not isinstance(key, str) or not key or "." in key or hasattr(type(self), key):
-            raise ValueError(f"CellDict: {key!r} cannot name a cell")
+        if not isinstance(key, str):
+            raise TypeError(f"CellDict: {key!r} cannot name a cell: names are strings")
+        if not key or "." in key or hasattr(type(self), key):
+            raise KeyError(f"CellDict: {key!r} cannot name a cell")
         if not isinstance(cell, muster.Cell):
             raise TypeError(f"CellDict: '{key}' is {type(cell).__name__}, not a cell")
         setattr(self, key, cell)
