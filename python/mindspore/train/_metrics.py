@@ -42,10 +42,27 @@ def _chosen(self, indexes):
 Metric.__call__, Metric._convert_data, Metric.set_indexes = _call, _array, _chosen
 
 
+class _Evaluations:
+    """Entered while a Model evaluates, which gives a metric the outputs that set_indexes has named."""
+
+    running = 0
+
+    def __enter__(self):
+        _Evaluations.running += 1
+
+    def __exit__(self, *error):
+        _Evaluations.running -= 1
+
+
+model_chooses = _Evaluations()
+
+
 def chosen_inputs(metric, inputs):
-    """Those that set_indexes has named; as many as it names are left alone, since Model has chosen them."""
+    """Those that set_indexes has named; as many as it names are left alone where a Model has chosen them."""
     wanted = metric.indexes
-    return [inputs[at] for at in wanted] if wanted and len(inputs) > len(wanted) else inputs
+    if not wanted or len(inputs) < len(wanted) or (_Evaluations.running and len(inputs) == len(wanted)):
+        return inputs
+    return [inputs[at] for at in wanted]
 
 
 class EvalError(RuntimeError, ValueError):
@@ -75,15 +92,40 @@ class _Numbers:
         for each in inputs:
             if isinstance(each, str | bytes | dict):
                 self._convert_data(each)
-        super().update(*chosen_inputs(self, inputs))
+        super().update(*self._prepared(chosen_inputs(self, inputs)))
 
-    def eval(self, *average):
+    def _prepared(self, inputs):
+        """What muster.train's metric is given for the inputs that were chosen."""
+        return inputs
+
+    def eval(self, *average, **named):
         """The answer."""
         try:
-            value = super().eval(*average)
+            value = super().eval(*average, **named)
         except ValueError as error:
             raise EvalError(f"{error}: call update before eval") from None
         return _float64()(value) if isinstance(value, float) else value
+
+
+class _OfClasses(_Numbers):
+    """Counts what was predicted as which class: labels are classes, or one-hot."""
+
+    _is_multilabel = False
+
+    def _prepared(self, inputs):
+        """ValueError where labels of the predictions' shape are not one-hot."""
+        if len(inputs) == 2 and not self._is_multilabel:
+            predicted, labels = (self._convert_data(each) for each in inputs)
+            if predicted.ndim == labels.ndim and not _is_one_hot(labels):
+                raise ValueError(
+                    f"{type(self).__name__}.update: labels of shape {labels.shape} are not one-hot, so they "
+                    f"name no class for each of the predictions {predicted.shape}"
+                )
+        return inputs
+
+
+def _is_one_hot(labels) -> bool:
+    return labels.ndim > 1 and bool((labels * labels == labels).all() and (labels.sum(1) == 1).all())
 
 
 def _check_type(eval_type):
@@ -93,15 +135,16 @@ def _check_type(eval_type):
         )
 
 
-class Accuracy(_Numbers, muster.train.Accuracy):
+class Accuracy(_OfClasses, muster.train.Accuracy):
     """The share of rows that are predicted right."""
 
     def __init__(self, eval_type="classification"):
         _check_type(eval_type)
         super().__init__(eval_type)
+        self._is_multilabel = eval_type == "multilabel"
 
 
-class _ClassShares(_Numbers):
+class _ClassShares(_OfClasses):
     """Precision and Recall: with several labels a share for each row, as MindSpore counts them."""
 
     def __init__(self, eval_type="classification"):
@@ -121,7 +164,9 @@ class _ClassShares(_Numbers):
         if self._is_multilabel:
             import numpy
 
-            predicted, labels = (numpy.asarray(self._convert_data(each)) for each in inputs)
+            predicted, labels = (
+                numpy.asarray(self._convert_data(each)) for each in chosen_inputs(self, inputs)
+            )
             classes = predicted.shape[1]
             predicted, labels = (each.swapaxes(1, 0).reshape(classes, -1) for each in (predicted, labels))
             right = (predicted * labels).sum(0)
@@ -153,7 +198,7 @@ class Recall(_ClassShares, muster.train.Recall):
         return labels
 
 
-class Fbeta(_Numbers, muster.train.Fbeta):
+class Fbeta(_OfClasses, muster.train.Fbeta):
     """Precision and recall in one, recall `beta` times as important."""
 
     def __init__(self, beta):
@@ -162,7 +207,7 @@ class Fbeta(_Numbers, muster.train.Fbeta):
         super().__init__(beta)
 
 
-class F1(_Numbers, muster.train.F1):
+class F1(_OfClasses, muster.train.F1):
     """Fbeta with beta 1."""
 
 
@@ -177,21 +222,19 @@ class MSE(_Numbers, muster.train.MSE):
 class Loss(_Numbers, muster.train.Loss):
     """The mean of the batches' losses."""
 
-    def update(self, *inputs):
-        """Counts one batch: its loss, or several, of which the mean counts."""
-        if len(inputs) == 1 and not isinstance(inputs[0], str):
-            import numpy
+    def _prepared(self, inputs):
+        """The loss of a batch, or of several the mean."""
+        if len(inputs) != 1:
+            return inputs
+        import numpy
 
-            loss = numpy.asarray(self._convert_data(inputs[0]))
-            if loss.ndim > 1:
-                raise ValueError(
-                    f"For 'Loss.update', the dimension of the loss must be 1, but got {loss.ndim}."
-                )
-            inputs = (numpy.float32(loss.mean()),) if loss.size > 1 else inputs
-        super().update(*inputs)
+        loss = numpy.asarray(self._convert_data(inputs[0]))
+        if loss.ndim > 1:
+            raise ValueError(f"For 'Loss.update', the dimension of the loss must be 1, but got {loss.ndim}.")
+        return (numpy.float32(loss.mean()),) if loss.size > 1 else inputs
 
 
-class TopKCategoricalAccuracy(_Numbers, muster.train.TopKCategoricalAccuracy):
+class TopKCategoricalAccuracy(_OfClasses, muster.train.TopKCategoricalAccuracy):
     """The share of rows whose label is among the k greatest predictions."""
 
     def __init__(self, k):
@@ -201,13 +244,13 @@ class TopKCategoricalAccuracy(_Numbers, muster.train.TopKCategoricalAccuracy):
             )
         super().__init__(k)
 
-    def update(self, *inputs):
-        """Counts one batch; labels are classes, or one-hot."""
-        inputs = chosen_inputs(self, inputs)
-        if len(inputs) == 2 and not isinstance(inputs[1], str):
-            labels = self._convert_data(inputs[1])
-            inputs = (inputs[0], labels.argmax(1) if labels.ndim > 1 else labels)
-        super().update(*inputs)
+    def _prepared(self, inputs):
+        """One-hot labels as classes."""
+        inputs = super()._prepared(inputs)
+        if len(inputs) != 2:
+            return inputs
+        labels = self._convert_data(inputs[1])
+        return inputs[0], labels.argmax(1) if labels.ndim > 1 else labels
 
 
 class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
@@ -239,14 +282,15 @@ class ConfusionMatrix(_Numbers, muster.train.ConfusionMatrix):
         super().__init__(num_classes, normalize or "no_norm", threshold)
         self._threshold = threshold
 
-    def update(self, *inputs):
-        """Counts one batch; scores of the labels' shape are right from the threshold on."""
-        if len(inputs) == 2 and not any(isinstance(each, str) for each in inputs):
-            predicted, labels = (self._convert_data(each) for each in inputs)
-            if predicted.ndim == labels.ndim and predicted.ndim > 1:
-                predicted = predicted if predicted.dtype.kind in "iu" else predicted >= self._threshold
-                inputs = (predicted.astype("int32").flatten(), labels.astype("int32").flatten())
-        super().update(*inputs)
+    def _prepared(self, inputs):
+        """Scores of the labels' shape are right from the threshold on."""
+        if len(inputs) != 2:
+            return inputs
+        predicted, labels = (self._convert_data(each) for each in inputs)
+        if predicted.ndim != labels.ndim or predicted.ndim < 2:
+            return inputs
+        predicted = predicted if predicted.dtype.kind in "iu" else predicted >= self._threshold
+        return predicted.astype("int32").flatten(), labels.astype("int32").flatten()
 
 
 _CLASSES = {

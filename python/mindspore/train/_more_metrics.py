@@ -303,6 +303,8 @@ def auc(x, y, reorder=False):
         )
     if len(x) != len(y):
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(x), len(y)]}.")
+    if len(x) < 2:
+        raise ValueError(f"For 'auc', a curve has two points or more, but got 'x': {x}")
     direction = 1
     if reorder:
         order = numpy.lexsort((y, x))
@@ -329,6 +331,7 @@ _ALIASES = {
     "fall_out": ("false_positive_rate", "fpr"),
     "false_discovery_rate": ("fdr",),
     "false_omission_rate": ("for",),
+    "prevalence_threshold": ("pt",),
     "threat_score": ("critical_success_index", "ts", "csi"),
     "accuracy": ("acc",),
     "balanced_accuracy": ("ba",),
@@ -354,6 +357,7 @@ def _share(name, tp, fp, tn, fn):
         "fall_out": lambda: _over(fp, n),
         "false_discovery_rate": lambda: _over(fp, fp + tp),
         "false_omission_rate": lambda: _over(fn, fn + tn),
+        "prevalence_threshold": lambda: _over(numpy.sqrt(tpr * (1 - tnr)) + tnr - 1, tpr + tnr - 1),
         "threat_score": lambda: _over(tp, tp + fn + fp),
         "accuracy": lambda: _over(tp + tn, p + n),
         "balanced_accuracy": lambda: (tpr + tnr) / 2,

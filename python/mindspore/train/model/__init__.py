@@ -5,6 +5,7 @@ import sys
 import muster
 from mindspore import _device, _names, amp
 from mindspore.context import ParallelMode as ParallelMode
+from mindspore.train import _metrics
 
 
 class Model(muster.Model):
@@ -29,6 +30,7 @@ class Model(muster.Model):
         neutral = {"keep_batchnorm_fp32": (None, True)}  # it is, at every level
         others = {name: (value, *neutral.get(name, (None,))) for name, value in settings.items()}
         _names.refuse("mindspore.Model", boost_level=(boost_level, "O0"), **others)
+        metrics = _named_metrics(metrics, loss_fn, eval_network, eval_indexes)
         self._predicting = None
         self._given = network, optimizer
         if manager is not None and optimizer is not None:
@@ -85,17 +87,18 @@ class Model(muster.Model):
 
         `resume` is as in muster.Model."""
         _check_epochs("fit", epoch, initial_epoch)
-        super().fit(
-            epoch,
-            _passes(train_dataset),
-            _passes(valid_dataset),
-            valid_frequency,
-            callbacks,
-            dataset_sink_mode,
-            sink_size,
-            initial_epoch,
-            resume=resume,
-        )
+        with _metrics.model_chooses:
+            super().fit(
+                epoch,
+                _passes(train_dataset),
+                _passes(valid_dataset),
+                valid_frequency,
+                callbacks,
+                dataset_sink_mode,
+                sink_size,
+                initial_epoch,
+                resume=resume,
+            )
 
     def build(self, train_dataset=None, valid_dataset=None, sink_size=-1, epoch=1, sink_mode=True) -> None:
         """Does nothing: plans are made by the first step, in milliseconds."""
@@ -128,7 +131,8 @@ class Model(muster.Model):
 
     def eval(self, valid_dataset, callbacks=None, dataset_sink_mode=False):
         """The metrics over the dataset, by name."""
-        return super().eval(_passes(valid_dataset), callbacks)
+        with _metrics.model_chooses:
+            return super().eval(_passes(valid_dataset), callbacks)
 
     def predict(self, *predict_data, backend=None, config=None):
         """What the network gives, not training."""
@@ -185,6 +189,24 @@ def _passes(dataset):
     is_plain = passes is None or hasattr(passes, "_pipeline")
     is_plain = is_plain or isinstance(passes, list | tuple | muster._core.Dataset)
     return passes if is_plain or not comes_in_slices else _Slices(passes)
+
+
+def _named_metrics(metrics, loss_fn, eval_network, eval_indexes):
+    """The metrics by their names; None where there are none.
+
+    Raises:
+        ValueError: Nothing says what they are counted of, or `eval_indexes` are not three.
+        KeyError, TypeError: As get_metrics() says.
+    """
+    made = _metrics.get_metrics(metrics)
+    if not made:
+        return made
+    if eval_network is None and loss_fn is None:
+        raise ValueError("Model: metrics need a loss_fn or an eval_network, whose outputs they count")
+    are_three = isinstance(eval_indexes, list | tuple) and len(eval_indexes) == 3
+    if eval_network is not None and eval_indexes is not None and not are_three:
+        raise ValueError(f"Model: eval_indexes are three, of loss, prediction and label: {eval_indexes}")
+    return made
 
 
 def _check_epochs(method, epoch, initial_epoch) -> None:
