@@ -5,6 +5,7 @@ import math
 import sys
 
 import muster
+from mindspore import _tensors
 from muster import _core, ops
 
 
@@ -57,14 +58,29 @@ def _of_tensors(fn, positions, weights=None, has_aux=False, is_whole=False):
         _refuse_without_gradients()
         kept = _with_tensors(positions, args)
         if kept is positions:
-            return function_for(positions)(*args, **kwargs)
+            return _through_hooks(function_for(positions), positions, weights, args, kwargs)
         if not kept and weights is None:
             return fn(*args, **kwargs), ()
         places = kept[0] if len(kept) == 1 and not is_whole else kept if kept else None
-        results, found = function_for(places)(*args, **kwargs)
+        results, found = _through_hooks(function_for(places), places, weights, args, kwargs)
         return results, found if kept else ((), found)
 
     return both
+
+
+def _through_hooks(function, positions, weights, args, kwargs):
+    """What the function gives, with the gradients of arguments as the functions of register_hook() leave them
+    that the arguments have before the call."""
+    hooks = [_tensors.gradient_hooks(args[at]) for at in _places(positions) if at < len(args)]
+    results, found = function(*args, **kwargs)
+    if not any(hooks):
+        return results, found
+    of_arguments = found if weights is None else found[0]
+    if isinstance(positions, int):
+        changed = hooks[0](of_arguments)
+    else:
+        changed = tuple(hook(each) for hook, each in zip(hooks, of_arguments, strict=True))
+    return results, changed if weights is None else (changed, found[1])
 
 
 def _over_workers(both, grad_position, weights):

@@ -16,12 +16,35 @@ def _pass_gradients(tensor, functions):
     from mindspore import _hooks
 
     def through(gradient):
-        for function in tuple(functions.values()):
-            answer = function(gradient)
-            gradient = gradient if answer is None else answer
-        return gradient
+        return _passed(gradient, tuple(functions.values()))
 
     _core._set_value(tensor, _hooks.with_gradient(tensor, through))
+
+
+def _passed(gradient, functions):
+    for function in functions:
+        answer = function(gradient)
+        gradient = gradient if answer is None else answer
+    return gradient
+
+
+def gradient_hooks(value):
+    """What the gradient of an argument goes through: the functions that its tensors have by now; None where
+    no tensor at all has one."""
+    if not _hooked:
+        return None
+    if type(value) in (tuple, list):
+        parts = [gradient_hooks(each) for each in value]
+        return lambda gradients: type(gradients)(map(_call, parts, gradients))
+    if isinstance(value, dict):
+        named = {name: gradient_hooks(each) for name, each in value.items()}
+        return lambda gradients: {name: named[name](each) for name, each in gradients.items()}
+    functions = tuple(_hooked[id(value)][1].values()) if id(value) in _hooked else ()
+    return lambda gradient: _passed(gradient, functions)
+
+
+def _call(function, value):
+    return function(value)
 
 
 def _functions_of(tensor):

@@ -55,3 +55,49 @@ def test_gradients_are_refused_within_no_grad():
             with pytest.raises(RuntimeError, match="no_grad"):
                 refused(Tensor(2.0))
     assert gradient(Tensor(2.0)).asnumpy() == 4
+
+
+def test_hooks_of_a_tensor_that_is_an_argument_take_the_whole_gradient_of_it():
+    seen = []
+    x, y = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+
+    def noted(gradient):
+        seen.append(gradient.asnumpy().tolist())
+
+    x.register_hook(noted)
+    doubled = x.register_hook(lambda g: g * 2)
+    assert ops.grad(lambda a: a * a + 3 * a)(x).asnumpy().tolist() == [10, 14]
+    assert seen == [[5, 7]]
+    of_x, of_y = ms.value_and_grad(lambda a, b: a * b, (0, 1))(x, y)[1]
+    assert (of_x.asnumpy().tolist(), of_y.asnumpy().tolist()) == ([6, 8], [1, 2])
+    by_all = ops.GradOperation(get_all=True, sens_param=True)(lambda a, b: a * b)
+    assert by_all(x, y, Tensor([1.0, 10.0]))[0].asnumpy().tolist() == [6, 80]
+    doubled.remove()
+    assert ops.grad(lambda a: a * 3)(x).asnumpy().tolist() == [3, 3]
+
+
+def test_hooks_of_an_argument_are_called_for_its_own_gradient_alone():
+    seen = []
+    x, y = Tensor(2.0), Tensor(3.0)
+    x.register_hook(lambda g: seen.append(float(g)))
+    assert ops.grad(lambda a, b: a * b, 1)(x, y) == 2
+    assert ops.grad(lambda b: x * b)(y) == 2
+    assert seen == []
+    assert ops.grad(lambda b: b * b)(y) == 6
+
+
+def test_hooks_of_tensors_in_a_tuple_or_a_dict_are_called():
+    x, y = Tensor(2.0), Tensor(3.0)
+    x.register_hook(lambda g: -g)
+    of_x, of_y = ops.grad(lambda pair: pair[0] * pair[1])((x, y))
+    assert (of_x, of_y) == (-3, 2)
+    named = ops.grad(lambda given: given["a"] * given["b"])({"a": y, "b": x})
+    assert (named["a"], named["b"]) == (2, -3)
+
+
+def test_hooks_of_an_argument_leave_gradients_of_parameters_alone():
+    weight = ms.Parameter(Tensor([2.0]), name="weight")
+    x = Tensor([3.0])
+    x.register_hook(lambda g: g + 100)
+    _, (of_x, (of_weight,)) = ms.value_and_grad(lambda a: a * weight, 0, [weight])(x)
+    assert (of_x.asnumpy(), of_weight.asnumpy()) == (102, 3)
