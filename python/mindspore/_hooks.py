@@ -1,6 +1,7 @@
 """Functions that are called before or after a cell's construct, or with gradients that pass."""
 
 import itertools
+import weakref
 
 import muster
 from muster import _core
@@ -27,9 +28,12 @@ def register(cell, kind: str, function) -> HookHandle:
     """The function is called with each call of the cell from now on."""
     if not callable(function):
         raise TypeError(f"register_{kind}_hook() takes a function, not {type(function).__name__}")
+    _leave_trace()
     if "_hooks" not in cell.__dict__:
         cell._hooks = {each: {} for each in _KINDS}
     hooks = cell.__dict__["_hooks"]
+    if kind.startswith("backward") and "bprop" not in cell.__dict__ and hasattr(type(cell), "bprop"):
+        cell.bprop = _hooked_bprop(weakref.ref(cell))
     number = next(_numbers)
     hooks[kind][number] = function
 
@@ -38,6 +42,26 @@ def register(cell, kind: str, function) -> HookHandle:
             del cell._hooks
 
     return HookHandle(hooks[kind], number, changed)
+
+
+def _leave_trace() -> None:
+    """Code that registers a function where a graph is made runs again, op by op, before it is registered: a
+    cell with functions runs so anyway, and would have two of them."""
+    if _core._is_tracing():
+        str(muster.ops.full((), 0.0))
+
+
+def _hooked_bprop(place):
+    """The bprop of a cell's class, whose gradients go through the functions: it hides those of construct."""
+
+    def bprop(*given):
+        cell, flow = place(), given[-1]
+        hooks, flows = cell.__dict__.get("_hooks", {each: {} for each in _KINDS}), {}
+        passed = _before_backward(cell, hooks, _as_tuple(flow), flows)
+        answer = type(cell).bprop(cell, *given[:-1], passed if isinstance(flow, tuple) else passed[0])
+        return _backward(cell, hooks, tuple(answer) if isinstance(answer, list) else _as_tuple(answer), flows)
+
+    return bprop
 
 
 class _Tap(muster.Cell):
@@ -82,6 +106,8 @@ def _run(cell, construct, args, kwargs):
         answer = hook(cell, args)
         args = args if answer is None else _as_tuple(answer)
     flows = {}
+    if "bprop" in cell.__dict__:
+        hooks = {**hooks, "backward_pre": {}, "backward": {}}
     has_backward = hooks["backward"] and all(isinstance(arg, muster.Tensor) for arg in args)
     if has_backward:
         args = _tapped(args, lambda grads: _backward(cell, hooks, grads, flows))
