@@ -7,7 +7,11 @@ from mindspore import _device, _names
 from mindspore import context as context
 
 _FORMATS = ("ckpt", "safetensors")
-_FLOATS = {muster.bfloat16, muster.float32, muster.float64}
+# What becomes the other as a parameter of a net, unless strict_load is asked for.
+_KINDS = (
+    {muster.float16, muster.bfloat16, muster.float32, muster.float64},
+    {muster.int8, muster.int16, muster.int32, muster.int64},
+)
 
 
 def _refuse_settings(call: str, settings: dict) -> None:
@@ -135,7 +139,7 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
         if getattr(value, "_is_piece", False) and value.dtype == parameter.dtype:
             continue  # is held so, or joined with those of the files beside
         fits = value.dtype == parameter.dtype or (
-            not strict_load and {value.dtype, parameter.dtype} <= _FLOATS
+            not strict_load and any({value.dtype, parameter.dtype} <= kind for kind in _KINDS)
         )
         if not fits or tuple(value.shape) != tuple(parameter.shape):
             raise RuntimeError(
