@@ -47,7 +47,7 @@ def of_type(name, value, *types, optional=False):
     else:
         fits = isinstance(value, types)
     if not fits:
-        shown = value if value != "" else '""'
+        shown = '""' if isinstance(value, str) and not value else value
         raise TypeError(
             f"Argument {name} with value {shown} is not of type {list(types)}, but got {type(value)}."
         )

@@ -20,7 +20,7 @@ def numpy_dtype(dtype):
         if len(name) < 2:  # numpy's own codes
             raise TypeError
         return numpy.dtype(name)
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):
         raise TypeError(f"{dtype!r} is no dtype that numpy has") from None
 
 

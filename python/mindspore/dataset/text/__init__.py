@@ -12,6 +12,12 @@ _OPERATIONS = (
     "WhitespaceTokenizer WordpieceTokenizer to_bytes to_str"
 )
 _LATER = {**dict.fromkeys(_OPERATIONS.split(), "_ops"), "Vocab": "_vocab"}
+_LATER.update(
+    dict.fromkeys(
+        ("AddToken", "Lookup", "Ngram", "SlidingWindow", "ToNumber", "Truncate", "TruncateSequencePair"),
+        "_tokens",
+    )
+)
 _LATER.update(dict.fromkeys(("CharNGram", "FastText", "GloVe", "ToVectors", "Vectors"), "_vectors"))
 _LATER.update(
     dict.fromkeys(

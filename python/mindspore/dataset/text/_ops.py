@@ -5,7 +5,7 @@ import re
 import unicodedata
 
 from mindspore._lazy import numpy
-from mindspore.dataset import _checks, _types
+from mindspore.dataset import _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.text._vocab import Vocab
 
@@ -35,15 +35,21 @@ def to_bytes(array, encoding="utf8"):
 
 
 def _text(value, name):
-    if isinstance(value, str | bytes):
-        value = numpy.asarray(value)
     value = numpy.asarray(value)
     if value.dtype.kind not in "US":
         raise PipelineError(f"{name}: the input type should be string, got {value.dtype}")
     return to_str(value) if value.dtype.kind == "S" else value
 
 
-class _Text:
+def checked(name, value, wanted):
+    """`value`, if it is a str or a bool, as `wanted` says."""
+    if not isinstance(value, wanted):
+        kind = {str: "string", bool: "boolean"}[wanted]
+        raise TypeError(f"Wrong input type for {name}, should be {kind}.")
+    return value
+
+
+class TextOperation:
     """An operation on an array of text."""
 
     def __call__(self, value):
@@ -53,7 +59,7 @@ class _Text:
         return type(self).__name__
 
 
-class _Each(_Text):
+class _Each(TextOperation):
     """Changes each text of an array."""
 
     def _made(self, text):
@@ -89,12 +95,22 @@ class RegexReplace(_Each):
     """What matches a pattern replaced: all, or the first."""
 
     def __init__(self, pattern, replace, replace_all=True):
-        self._pattern, self._replace = compiled(_checks.of_type("pattern", pattern, str)), replace
-        _checks.of_type("replace", replace, str)
+        self._pattern = compiled(_checks.of_type("pattern", pattern, str))
+        self._replace = _template(_checks.of_type("replace", replace, str))
         self._count = 0 if _checks.of_type("replace_all", replace_all, bool) else 1
 
     def _one(self, text):
         return self._pattern.sub(self._replace, text, count=self._count)
+
+
+def _template(replace):
+    """What ICU puts in place of a match, as Python's template: `$1` is a group, `\\` makes a sign plain."""
+
+    def spelt(match):
+        group, sign = match.groups()
+        return rf"\g<{group}>" if group else "\\\\" if sign == "\\" else sign
+
+    return re.sub(r"\$(\d)|\\(.)", spelt, replace)
 
 
 def compiled(pattern):
@@ -163,11 +179,11 @@ class FilterWikipediaXML(_Each):
 # ---- Words out of text -------------------------------------------------------------------------------------
 
 
-class _Tokenizer(_Text):
+class _Tokenizer(TextOperation):
     """Cuts a text; `with_offsets`: with where each token begins and ends, in bytes."""
 
     def __init__(self, with_offsets=False):
-        self._with_offsets = _checks.of_type("with_offsets", with_offsets, bool)
+        self._with_offsets = checked("with_offsets", with_offsets, bool)
 
     def _made(self, text):
         if text.ndim != 0:
@@ -214,7 +230,7 @@ class UnicodeScriptTokenizer(_Tokenizer):
 
     def __init__(self, keep_whitespace=False, with_offsets=False):
         super().__init__(with_offsets)
-        self._keep = _checks.of_type("keep_whitespace", keep_whitespace, bool)
+        self._keep = checked("keep_whitespace", keep_whitespace, bool)
 
     def _cut(self, text):
         begin = 0
@@ -231,8 +247,10 @@ class RegexTokenizer(_Tokenizer):
 
     def __init__(self, delim_pattern, keep_delim_pattern="", with_offsets=False):
         super().__init__(with_offsets)
-        self._delimiter = compiled(_checks.of_type("delim_pattern", delim_pattern, str))
-        keep = _checks.of_type("keep_delim_pattern", keep_delim_pattern, str)
+        if delim_pattern is None:
+            raise ValueError("delim_pattern is not provided.")
+        self._delimiter = compiled(checked("delim_pattern", delim_pattern, str))
+        keep = checked("keep_delim_pattern", keep_delim_pattern, str)
         self._keep = compiled(keep) if keep else None
 
     def _cut(self, text):
@@ -275,9 +293,9 @@ class BasicTokenizer(_Tokenizer):
         super().__init__(with_offsets)
         if not isinstance(normalization_form, NormalizeForm):
             raise TypeError("Wrong input type for normalization_form, should be enum of 'NormalizeForm'.")
-        self._lower = _checks.of_type("lower_case", lower_case, bool)
-        self._keep = _checks.of_type("keep_whitespace", keep_whitespace, bool)
-        self._preserve = _checks.of_type("preserve_unused_token", preserve_unused_token, bool)
+        self._lower = checked("lower_case", lower_case, bool)
+        self._keep = checked("keep_whitespace", keep_whitespace, bool)
+        self._preserve = checked("preserve_unused_token", preserve_unused_token, bool)
         self._form = normalization_form
 
     def _folded(self, text):
@@ -326,44 +344,58 @@ class WordpieceTokenizer(_Tokenizer):
         self, vocab, suffix_indicator="##", max_bytes_per_token=100, unknown_token="[UNK]", with_offsets=False
     ):
         super().__init__(with_offsets)
+        if vocab is None:
+            raise ValueError("vocab is not provided.")
         if not isinstance(vocab, Vocab):
             raise TypeError(f"Wrong input type for vocab, should be Vocab object, got {type(vocab)}.")
         self._vocab = vocab._ids
-        self._suffix = _checks.of_type("suffix_indicator", suffix_indicator, str)
+        self._suffix = checked("suffix_indicator", suffix_indicator, str)
         self._longest = _checks.whole("max_bytes_per_token", max_bytes_per_token, 0)
-        self._unknown = _checks.of_type("unknown_token", unknown_token, str)
+        self._unknown = checked("unknown_token", unknown_token, str)
 
     def _made(self, text):
         if text.ndim > 1:
             raise PipelineError(
                 f"WordpieceTokenizer: the input shape should be 1D scalar or 1D, got {text.shape}"
             )
-        words = [str(each) for each in numpy.atleast_1d(text)]
-        cut = [(piece, begin, end) for word in words for piece, begin, end in self._pieces(word)]
-        tokens = numpy.array([piece for piece, _, _ in cut] or [""], dtype=str)
+        return self.cut(numpy.atleast_1d(text))
+
+    def cut(self, words, begins=None):
+        """The pieces of all words, each of which begins at one of `begins` (None: at 0)."""
+        tokens, first, last = [], [], []
+        for word, begin in zip(words, begins or [0] * len(words), strict=True):
+            pieces, places = self._pieces(str(word))
+            tokens += pieces
+            first += [begin + low for low, _ in places]
+            last += [begin + high for _, high in places]
+        made = numpy.array(tokens or [""], dtype=str)
         if not self._with_offsets:
-            return tokens
-        return tokens, *(numpy.array([each[at] for each in cut] or [0], numpy.uint32) for at in (1, 2))
+            return made
+        return made, numpy.array(first or [0], numpy.uint32), numpy.array(last or [0], numpy.uint32)
 
     def _pieces(self, word):
+        """The pieces, and where they lie. A word of which only the beginning is known is unknown as a whole;
+        where its first pieces lie is told all the same (as MindSpore 2.7.0 does).
+        """
         size = len(word.encode())
-        whole = [(self._unknown or word, 0, size)]
+        whole = [self._unknown or word]
         if size > self._longest:
-            return whole
-        found, begin = [], 0
+            return whole, [(0, size)]
+        found, places, begin = [], [], 0
         while begin < len(word):
             for end in range(len(word), begin, -1):
                 piece = (self._suffix if begin else "") + word[begin:end]
                 if piece in self._vocab:
-                    found.append((piece, len(word[:begin].encode()), len(word[:end].encode())))
+                    found.append(piece)
+                    places.append((len(word[:begin].encode()), len(word[:end].encode())))
                     begin = end
                     break
             else:
-                return whole
-        return found
+                return whole, [*places, (0, size)]
+        return found, places
 
 
-class BertTokenizer(_Text):
+class BertTokenizer(TextOperation):
     """BasicTokenizer, then WordpieceTokenizer."""
 
     def __init__(
@@ -378,200 +410,38 @@ class BertTokenizer(_Text):
         preserve_unused_token=True,
         with_offsets=False,
     ):
-        if with_offsets:
-            raise NotImplementedError(
-                "BertTokenizer(with_offsets=True) is not provided: use BasicTokenizer's offsets"
-            )
-        self._words = BasicTokenizer(lower_case, keep_whitespace, normalization_form, preserve_unused_token)
-        self._piece = WordpieceTokenizer(vocab, suffix_indicator, max_bytes_per_token, unknown_token)
+        self._piece = WordpieceTokenizer(
+            vocab, suffix_indicator, max_bytes_per_token, unknown_token, with_offsets
+        )
+        self._words = BasicTokenizer(
+            lower_case, keep_whitespace, normalization_form, preserve_unused_token, with_offsets
+        )
+        self._with_offsets = with_offsets
 
     def _made(self, text):
-        return self._piece(self._words(text))
+        if not self._with_offsets:
+            return self._piece(self._words(text))
+        words, begins, _ = self._words(text)
+        return self._piece.cut(words, begins.tolist())
 
 
-class PythonTokenizer(_Text):
+class PythonTokenizer(TextOperation):
     """A function from a str to a list of str."""
 
     def __init__(self, tokenizer):
         if not callable(tokenizer):
-            raise TypeError(f"Argument tokenizer with value {tokenizer} is not callable.")
+            raise TypeError(f"tokenizer is not a callable Python function, but {tokenizer!r}.")
         self._tokenizer = tokenizer
+
+    def __call__(self, value):
+        if not isinstance(value, numpy.ndarray):
+            raise TypeError(f"input should be a NumPy array. Got {type(value)}.")
+        return super().__call__(value)
 
     def _made(self, text):
         if text.ndim != 0:
             raise PipelineError(f"PythonTokenizer: the input shape should be scalar, got {text.shape}")
         return numpy.array(self._tokenizer(str(text)), dtype=str)
-
-
-# ---- Tokens ------------------------------------------------------------------------------------------------
-
-
-class Lookup(_Text):
-    """Words as their numbers."""
-
-    def __init__(self, vocab, unknown_token=None, data_type="int32"):
-        if not isinstance(vocab, Vocab):
-            raise TypeError(
-                f"Argument vocab with value {vocab} is not of type [<class 'Vocab'>], but got {type(vocab)}."
-            )
-        _checks.of_type("unknown_token", unknown_token, str, optional=True)
-        self._ids, self._dtype = vocab._ids, _types.numpy_dtype(data_type)
-        if self._dtype.kind not in "iufb":
-            raise PipelineError(f"Lookup: data_type should be numeric, not {data_type}")
-        if unknown_token is not None and unknown_token not in self._ids:
-            raise PipelineError(f"Lookup: unknown_token: [{unknown_token}], does not exist in vocab.")
-        self._unknown = None if unknown_token is None else self._ids[unknown_token]
-
-    def _made(self, text):
-        numbers = []
-        for word in text.ravel():
-            number = self._ids.get(str(word), self._unknown)
-            if number is None:
-                raise PipelineError(
-                    f"Lookup: word: '{word}' doesn't exist in vocab (Invalid data); give unknown_token"
-                )
-            numbers.append(number)
-        return numpy.array(numbers, self._dtype).reshape(text.shape)
-
-
-class ToNumber(_Text):
-    """Text as the numbers that it spells."""
-
-    def __init__(self, data_type):
-        self._dtype = _types.numpy_dtype(data_type)
-        if self._dtype.kind not in "iuf":
-            raise TypeError("data_type must be a numeric dtype.")
-
-    def _made(self, text):
-        try:
-            if self._dtype.kind == "f":
-                return text.astype(numpy.float64).astype(self._dtype)
-            values = [int(each) for each in text.ravel()]
-        except ValueError as error:
-            raise PipelineError(f"ToNumber: string input is no number, or out of bounds: {error}") from None
-        bounds = numpy.iinfo(self._dtype)
-        for each in values:
-            if not bounds.min <= each <= bounds.max:
-                raise PipelineError(f"ToNumber: string input {each} will be out of bounds of {self._dtype}")
-        return numpy.array(values, self._dtype).reshape(text.shape)
-
-
-class Ngram(_Text):
-    """Runs of `n` tokens joined; `n` may be several numbers."""
-
-    def __init__(self, n, left_pad=("", 0), right_pad=("", 0), separator=" "):
-        if not isinstance(n, int | list):
-            raise ValueError(f"n needs to be a positive integer or a list of them, not {type(n)}.")
-        self._sizes = [n] if _checks.is_whole(n) else list(n)
-        if not self._sizes:
-            raise ValueError("n needs to be a non-empty list of positive integers.")
-        for each in self._sizes:
-            if not _checks.is_whole(each):
-                raise TypeError("n must be a positive integer or a list of them.")
-            if each <= 0:
-                raise ValueError("gram_len must be a positive number.")
-        for name, pad in (("left_pad", left_pad), ("right_pad", right_pad)):
-            if (
-                not isinstance(pad, tuple)
-                or len(pad) != 2
-                or not isinstance(pad[0], str)
-                or not _checks.is_whole(pad[1])
-            ):
-                raise ValueError(
-                    f"{name} needs to be a tuple of (str, int) str is pad token and int is pad_width."
-                )
-            if pad[1] < 0:
-                raise ValueError("padding width need to be positive numbers.")
-        self._left, self._right = left_pad, right_pad
-        self._separator = _checks.of_type("separator", separator, str)
-
-    def _made(self, text):
-        if text.ndim != 1:
-            raise PipelineError(f"Ngram: the input shape should be 1D, got {text.shape}")
-        words, made = [str(each) for each in text], []
-        for size in self._sizes:
-            left = [self._left[0]] * min(self._left[1], size - 1)
-            right = [self._right[0]] * min(self._right[1], size - 1)
-            whole = left + words + right
-            made += [self._separator.join(whole[at : at + size]) for at in range(len(whole) - size + 1)] or [
-                ""
-            ]
-        return numpy.array(made, dtype=str)
-
-
-class SlidingWindow:
-    """Windows of `width` along an axis."""
-
-    def __init__(self, width, axis=0):
-        self._width = _checks.whole("width", width, 1)
-        self._axis = _checks.of_type("axis", axis, int)
-
-    def __call__(self, value):
-        value = numpy.asarray(value)
-        if value.ndim != 1:
-            raise PipelineError(
-                f"SlidingWindow: SlidingWindowOp supports 1D Tensors only for now, got {value.ndim}D"
-            )
-        if self._axis not in (0, -1):
-            raise PipelineError(f"SlidingWindow: axis supports 0 or -1 only for now, got {self._axis}")
-        rows = [value[at : at + self._width] for at in range(len(value) - self._width + 1)]
-        return numpy.stack(rows) if rows else value[:0].reshape(0, 0)
-
-
-class AddToken(_Text):
-    """A token before (or behind) each row of tokens."""
-
-    def __init__(self, token, begin=True):
-        self._token = _checks.of_type("token", token, str)
-        self._begin = _checks.of_type("begin", begin, bool)
-
-    def _made(self, text):
-        if text.ndim not in (1, 2):
-            raise PipelineError(f"AddToken: input tensor rank should be 1 or 2, got {text.ndim}")
-        token = numpy.full((*text.shape[:-1], 1), self._token)
-        return numpy.concatenate([token, text] if self._begin else [text, token], -1)
-
-
-class Truncate:
-    """At most `max_seq_len` tokens."""
-
-    def __init__(self, max_seq_len):
-        _checks.of_type("max_seq_len", max_seq_len, int)
-        if max_seq_len < 0:
-            raise ValueError(
-                f"Input max_seq_len is not within the required interval of [0, 2147483647]: {max_seq_len}."
-            )
-        self._longest = max_seq_len
-
-    def __call__(self, value):
-        value = numpy.asarray(value)
-        if value.ndim not in (1, 2):
-            raise PipelineError(f"Truncate: input tensor rank should be 1 or 2, got {value.ndim}")
-        return value[..., : self._longest]
-
-
-class TruncateSequencePair:
-    """Two rows of tokens cut at their ends, the longer one first, to `max_length` in all."""
-
-    def __init__(self, max_length):
-        _checks.of_type("max_length", max_length, int)
-        if max_length < 0:
-            raise ValueError(
-                f"Input max_length is not within the required interval of [0, 2147483647]: {max_length}."
-            )
-        self._longest = max_length
-
-    def __call__(self, first, second):
-        first, second = numpy.asarray(first), numpy.asarray(second)
-        if first.ndim != 1 or second.ndim != 1:
-            raise PipelineError("TruncateSequencePair: both inputs should be 1D")
-        long, other = len(first), len(second)
-        while long + other > self._longest:
-            if long > other:
-                long -= 1
-            else:
-                other -= 1
-        return first[:long], second[:other]
 
 
 # ---- Refused -----------------------------------------------------------------------------------------------

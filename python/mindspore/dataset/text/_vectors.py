@@ -3,7 +3,7 @@
 from mindspore._lazy import numpy
 from mindspore.dataset import _checks
 from mindspore.dataset._checks import PipelineError
-from mindspore.dataset.text._ops import _Text
+from mindspore.dataset.text._ops import TextOperation
 
 
 class Vectors:
@@ -48,7 +48,7 @@ class CharNGram(Vectors):
     """Vectors of runs of characters."""
 
 
-class ToVectors(_Text):
+class ToVectors(TextOperation):
     """Words as their vectors; unknown ones as `unk_init` (zeros)."""
 
     def __init__(self, vectors, unk_init=None, lower_case_backup=False):

@@ -232,6 +232,11 @@ class Mask(_Operation):
 
     def _made(self, value):
         constant = self._constant
+        if isinstance(constant, str | bytes) != (value.dtype.kind in "US"):
+            raise PipelineError(
+                "Mask: input datatype does not match the value datatype, both should be numeric or "
+                "non-numerical in the same time."
+            )
         if value.dtype.kind in "iub" and isinstance(constant, float):
             constant = value.dtype.type(constant)
         return self._compare(value, constant).astype(self._dtype)
@@ -312,6 +317,12 @@ class Unique(_Operation):
     """(distinct values, where each value is among them, how often each comes), of the flattened value."""
 
     def _made(self, value):
+        if value.dtype.kind in "US":
+            raise PipelineError("Unique: only support numeric datatype of input, got string.")
+        if value.ndim < 2:
+            raise PipelineError(
+                f"Unique: input must be at least 2-D in order to do unique op, got rank:{value.ndim}"
+            )
         found, first, inverse, counts = numpy.unique(
             value.ravel(), return_index=True, return_inverse=True, return_counts=True
         )
@@ -357,6 +368,8 @@ class OneHot(ours.OneHot):
 
     def __call__(self, label):
         label = _array(label, "OneHot")
+        if label.dtype.kind not in "iu":
+            raise PipelineError(f"OneHot: Only support input of int type, but got: {label.dtype}")
         if label.ndim <= 1 and label.dtype.kind in "iu":
             if numpy.any(label >= self._classes) or numpy.any(label < 0):
                 raise PipelineError(

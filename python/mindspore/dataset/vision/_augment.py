@@ -4,7 +4,7 @@ from mindspore._lazy import numpy
 from mindspore.dataset import _checks, _random
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.vision import _color, _geometry
-from mindspore.dataset.vision._base import ImageOperation, fill_of, is_picture
+from mindspore.dataset.vision._base import FLOAT_MAX, ImageOperation, fill_of, is_picture
 from mindspore.dataset.vision._enums import AutoAugmentPolicy, ImageBatchFormat, Inter, inter
 
 
@@ -44,7 +44,7 @@ class RandomSelectSubpolicy(ImageOperation):
                 raise ValueError(f"policy[{at}] can not be empty.")
             for step in sub:
                 if not isinstance(step, tuple):
-                    raise TypeError(f"policy[{at}]: each must be a tuple, not {type(step)}.")
+                    raise ValueError(f"policy[{at}]: each must be a tuple, not {type(step)}.")
                 if len(step) != 2:
                     raise ValueError(f"policy[{at}]: each must be a 2-tuple (operation, probability).")
                 if not callable(step[0]):
@@ -248,7 +248,7 @@ class MixUpBatch:
     """Each image of a batch blended with another, and their one-hot labels alike."""
 
     def __init__(self, alpha=1.0):
-        self._alpha = _checks.number("alpha", alpha, above=0)
+        self._alpha = _checks.number("alpha", alpha, above=0, high=FLOAT_MAX)
 
     def __call__(self, images, labels):
         _check_batch(images, labels, "MixUpBatch")
@@ -268,7 +268,10 @@ class CutMixBatch:
                 f"Argument image_batch_format with value {image_batch_format} is not of type "
                 f"[<enum 'ImageBatchFormat'>], but got {type(image_batch_format)}."
             )
-        self._format, self._alpha = image_batch_format, _checks.number("alpha", alpha, above=0)
+        self._format, self._alpha = (
+            image_batch_format,
+            _checks.number("alpha", alpha, above=0, high=FLOAT_MAX),
+        )
         self._prob = _checks.probability("prob", prob)
 
     def __call__(self, images, labels):
@@ -303,12 +306,14 @@ class MixUp:
 
     def __init__(self, batch_size, alpha, is_single=True):
         self._batch = _checks.whole("batch_size", batch_size, 1)
-        self._alpha = _checks.number("alpha", alpha, above=0)
+        self._alpha = _checks.number("alpha", alpha, above=0, high=FLOAT_MAX)
         self._single = _checks.of_type("is_single", is_single, bool)
         self._before = None
 
     def __call__(self, images, labels):
         images, labels = numpy.asarray(images), numpy.asarray(labels)
+        if len(images) != self._batch:
+            raise ValueError(f"MixUp: a batch of {len(images)} images, and batch_size is {self._batch}")
         random = _random.generator()
         if self._single or self._before is None:
             order = random.permutation(len(images))

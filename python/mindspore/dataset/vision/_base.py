@@ -81,23 +81,35 @@ def only_bytes(image, name, channels=None):
     return image
 
 
+# What float32 counts up to without gaps: the largest that MindSpore takes for a size or a factor.
+FLOAT_MAX = 16777216
+
+
+def factor(name, value, low=0):
+    """A number from `low` to 16777216."""
+    _checks.of_type(name, value, int, float)
+    if not low <= value <= FLOAT_MAX:
+        raise ValueError(f"{name}: Input is not within the required interval of [{low}, {FLOAT_MAX}].")
+    return float(value)
+
+
 def size_of(size, name="size"):
     """(height, width) of a number or of two."""
-    _checks.of_type(name, size, int, list, tuple)
+    if not isinstance(size, str):
+        _checks.of_type(name, size, int, list, tuple)
     given = [size, size] if _checks.is_whole(size) else list(size)
-    if len(given) not in (1, 2):
-        raise TypeError(f"{name} should be a single integer or a list/tuple (h, w) of length 2.")
-    for each in given:
-        _checks.of_type(name, each, int)
-        if not 1 <= each <= _checks.INT32_MAX:
-            raise ValueError(f"Input {name} is not within the required interval of [1, 2147483647].")
-    return tuple(given * 2 if len(given) == 1 else given)
+    if isinstance(size, str) or len(given) != 2:
+        raise TypeError("Size should be a single integer or a list/tuple (h, w) of length 2.")
+    for at, each in enumerate(given):
+        _checks.of_type(f"{name}[{at}]", each, int)
+        if not 1 <= each <= FLOAT_MAX:
+            raise ValueError(f"{name}: Input is not within the required interval of [1, {FLOAT_MAX}].")
+    return tuple(given)
 
 
 def fill_of(value, name="fill_value", channels=3):
     """A colour: a byte for all channels, or one for each."""
-    _checks.of_type(name, value, int, tuple)
-    given = [value] * channels if _checks.is_whole(value) else list(value)
+    given = [value] * channels if _checks.is_whole(value) else list(value) if isinstance(value, tuple) else []
     if len(given) != 3:
         raise TypeError(f"{name} should be a single integer or a 3-tuple.")
     for each in given:

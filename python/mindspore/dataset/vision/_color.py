@@ -4,8 +4,10 @@ from mindspore._lazy import numpy
 from mindspore.dataset import _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.vision._base import (
+    FLOAT_MAX,
     ImageOperation,
     check_mean_and_std,
+    factor,
     gray_of,
     only_bytes,
     pil,
@@ -34,7 +36,7 @@ class AdjustBrightness(_Enhance):
     _enhancer = "Brightness"
 
     def __init__(self, brightness_factor):
-        self._factor = _checks.number("brightness_factor", brightness_factor, 0)
+        self._factor = factor("brightness_factor", brightness_factor)
 
     def _array(self, image):
         return rounded(only_bytes(image, "AdjustBrightness", (1, 3)) * numpy.float32(self._factor), image)
@@ -46,7 +48,7 @@ class AdjustContrast(_Enhance):
     _enhancer = "Contrast"
 
     def __init__(self, contrast_factor):
-        self._factor = _checks.number("contrast_factor", contrast_factor, 0)
+        self._factor = factor("contrast_factor", contrast_factor)
 
     def _array(self, image):
         only_bytes(image, "AdjustContrast", (3,))
@@ -61,7 +63,7 @@ class AdjustSaturation(_Enhance):
     _enhancer = "Color"
 
     def __init__(self, saturation_factor):
-        self._factor = _checks.number("saturation_factor", saturation_factor, 0)
+        self._factor = factor("saturation_factor", saturation_factor)
 
     def _array(self, image):
         gray = gray_of(only_bytes(image, "AdjustSaturation", (3,)))[..., None]
@@ -130,8 +132,8 @@ class AdjustGamma(ImageOperation):
     """255 * gain * (value / 255) ** gamma."""
 
     def __init__(self, gamma, gain=1):
-        self._gamma = _checks.number("gamma", gamma, 0)
-        self._gain = _checks.number("gain", gain)
+        self._gamma = factor("gamma", gamma)
+        self._gain = factor("gain", gain, -FLOAT_MAX)
 
     def _array(self, image):
         if image.dtype == numpy.uint8:
@@ -153,7 +155,7 @@ class AdjustSharpness(_Enhance):
     _enhancer = "Sharpness"
 
     def __init__(self, sharpness_factor):
-        self._factor = _checks.number("sharpness_factor", sharpness_factor, 0)
+        self._factor = factor("sharpness_factor", sharpness_factor)
 
     def _picture(self, image):
         return self._array(numpy.asarray(image))
@@ -369,13 +371,13 @@ class _Hsv(ImageOperation):
         if not isinstance(image, numpy.ndarray):
             raise TypeError(f"img should be NumPy image. Got {type(image)}.")
         if image.ndim not in (3, 4):
-            raise ValueError(
-                f"img shape should be (H, W, C)/(N, H, W, C) or (C, H, W)/(N, C, H, W). Got {image.shape}."
+            raise TypeError(
+                f"img shape should be (H, W, C)/(N, H, W, C)/(C, H, W)/(N, C, H, W). Got {image.shape}."
             )
         channels = image if self._is_hwc else numpy.moveaxis(image, -3, -1)
         if channels.shape[-1] != 3:
-            raise ValueError("img should be 3 channels RGB img.")
-        made = self._changed(channels)
+            raise TypeError(f"img should be 3 channels RGB img. Got {channels.shape[-1]} channels.")
+        made = self._changed(channels).astype(float)
         return made if self._is_hwc else numpy.moveaxis(made, -1, -3)
 
 
@@ -411,7 +413,7 @@ class HsvToRgb(_Hsv):
         red = numpy.choose(sector % 6, [value, down, low, low, up, value])
         green = numpy.choose(sector % 6, [up, value, value, down, low, low])
         blue = numpy.choose(sector % 6, [low, low, up, value, value, down])
-        return numpy.stack([red, green, blue], -1).astype(hsv.dtype if hsv.dtype.kind == "f" else float)
+        return numpy.stack([red, green, blue], -1)
 
 
 class NormalizePad(ImageOperation):

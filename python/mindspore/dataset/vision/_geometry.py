@@ -7,8 +7,10 @@ from mindspore.dataset import _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.vision import _warp
 from mindspore.dataset.vision._base import (
+    FLOAT_MAX,
     ImageOperation,
     LibraryOperation,
+    factor,
     fill_of,
     image_array,
     is_picture,
@@ -122,7 +124,7 @@ def padding_of(padding):
     """(left, top, right, bottom) of a number, two or four."""
     _checks.of_type("padding", padding, int, list, tuple)
     given = [padding] if _checks.is_whole(padding) else list(padding)
-    if len(given) not in (1, 2, 4):
+    if not _checks.is_whole(padding) and len(given) not in (2, 4):
         raise ValueError("The size of the padding list or tuple should be 2 or 4.")
     for each in given:
         _checks.of_type("padding", each, int)
@@ -165,16 +167,26 @@ class Pad(LibraryOperation, ours.Pad):
         return pil().Image.fromarray(self(numpy.asarray(image)))
 
 
+def _room(size):
+    """(height, width) that an image is filled up to."""
+    _checks.of_type("size", size, int, list, tuple)
+    given = [size, size] if _checks.is_whole(size) else list(size)
+    if len(given) != 2:
+        raise ValueError("The size must be a sequence of length 2.")
+    return tuple(_checks.whole("size", each, 1) for each in given)
+
+
 class PadToSize(ImageOperation):
     """A border that makes the image `size`, at `offset` (in the middle)."""
 
     def __init__(self, size, offset=None, fill_value=0, padding_mode=Border.CONSTANT):
-        self._size = size_of(size)
+        self._size = _room(size)
         _checks.of_type("offset", offset, int, list, tuple, optional=True)
         if offset is not None:
+            given = offset
             offset = [offset] if _checks.is_whole(offset) else list(offset)
-            if len(offset) not in (0, 1, 2):
-                raise ValueError("The offset must be empty or a sequence of length 1 or 2.")
+            if (len(offset) == 1 and not _checks.is_whole(given)) or len(offset) > 2:
+                raise ValueError("The offset must be empty or a sequence of length 2.")
             for each in offset:
                 _checks.whole("offset", each, 0)
             offset = offset * 2 if len(offset) == 1 else offset or None
@@ -229,24 +241,24 @@ class Rotate(ImageOperation):
     """Turned counter-clockwise by `degrees`."""
 
     def __init__(self, degrees, resample=Inter.NEAREST, expand=False, center=None, fill_value=0):
-        self._degrees = _checks.number("degrees", degrees)
+        self._degrees = factor("degrees", degrees, -FLOAT_MAX)
         self._inter = inter("resample", resample)
         self._expand = _checks.of_type("expand", expand, bool)
-        if center is not None:
-            _checks.of_type("center", center, tuple)
-            if len(center) != 2:
-                raise ValueError("Value center needs to be a 2-tuple.")
+        if center is not None and (not isinstance(center, tuple) or len(center) != 2):
+            raise ValueError("Value center needs to be a 2-tuple.")
         self._center, self._fill = center, fill_of(fill_value)
 
     def _array(self, image):
-        return _warp.rotated(image, self._degrees, self._inter, self._expand, self._center, self._fill)
+        # MindSpore 2.7.0 has the colour of the corners the other way round here, and in no other operation.
+        fill = self._fill[::-1]
+        return _warp.rotated(image, self._degrees, self._inter, self._expand, self._center, fill)
 
 
 class Affine(ImageOperation):
     """Turned, moved, scaled and sheared about the middle."""
 
     def __init__(self, degrees, translate, scale, shear, resample=Inter.NEAREST, fill_value=0):
-        self._degrees = _checks.number("degrees", degrees)
+        self._degrees = _checks.number("degrees", degrees, -180, 180)
         _checks.of_type("translate", translate, list, tuple)
         if len(translate) != 2:
             raise TypeError("The length of translate should be 2.")
@@ -256,7 +268,7 @@ class Affine(ImageOperation):
         given = [shear, 0.0] if _checks.is_number(shear) else list(shear)
         if len(given) != 2:
             raise TypeError("The length of shear should be 2.")
-        self._shear = [_checks.number("shear", each) for each in given]
+        self._shear = [_checks.number("shear", each, -180, 180) for each in given]
         self._inter, self._fill = inter("resample", resample), fill_of(fill_value)
 
     def _array(self, image):
@@ -310,7 +322,7 @@ class GaussianBlur(ImageOperation):
         sigma = [sigma] * 2 if _checks.is_number(sigma) else list(sigma)
         if len(sigma) != 2:
             raise TypeError("`sigma` should be a single number or a list/tuple of length 2.")
-        self._sizes, self._sigma = sizes, [_checks.number("sigma", each, 0) for each in sigma]
+        self._sizes, self._sigma = sizes, [factor("sigma", each) for each in sigma]
 
     def _array(self, image):
         wide = image.astype(numpy.float64)
@@ -360,6 +372,8 @@ class CutOut(ImageOperation):
         from mindspore.dataset import _random
 
         random = _random.generator()
+        if image.ndim != 3:
+            raise PipelineError(f"CutOut: shape is invalid: {image.shape} has not three axes")
         made = image.copy()
         seen = made if self._is_hwc else numpy.moveaxis(made, 0, -1)
         height, width = seen.shape[:2]

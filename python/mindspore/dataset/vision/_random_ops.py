@@ -8,6 +8,7 @@ from mindspore._lazy import numpy
 from mindspore.dataset import _checks, _random
 from mindspore.dataset.vision import _color, _geometry, _warp
 from mindspore.dataset.vision._base import (
+    FLOAT_MAX,
     ImageOperation,
     LibraryOperation,
     fill_of,
@@ -108,7 +109,7 @@ def _factors(name, value, low=0.0, high=math.inf, middle=1.0):
         if len(given) != 2:
             raise TypeError(f"If {name} is a sequence, the length must be 2.")
     for each in given:
-        _checks.number(name, each, low, None if high == math.inf else high)
+        _checks.number(name, each, low, min(high, FLOAT_MAX))
     if given[0] > given[1]:
         raise ValueError(f"{name} value should be in (min,max) format. Got {tuple(given)}.")
     return tuple(float(each) for each in given)
@@ -164,7 +165,8 @@ def _degrees_of(degrees):
     _checks.of_type("degrees", degrees, list, tuple)
     if len(degrees) != 2:
         raise ValueError("degrees must be a sequence with length 2.")
-    for each in degrees:
+    for at, each in enumerate(degrees):
+        _checks.of_type(f"degrees[{at}]", each, int, float)
         _checks.number("degrees", each, 0)
     if degrees[0] > degrees[1]:
         raise ValueError("degrees should be in (min,max) format. Got (max,min).")
@@ -216,7 +218,7 @@ class RandomLighting(ImageOperation):
     _SIZES = numpy.array([55.46, 4.794, 1.148])
 
     def __init__(self, alpha=0.05):
-        self._alpha = _checks.number("alpha", alpha, 0)
+        self._alpha = _checks.number("alpha", alpha, 0, FLOAT_MAX)
 
     def _array(self, image):
         only_bytes(image, "RandomLighting", (3,))
@@ -453,10 +455,10 @@ class RandomAffine(_Drawn):
 
     def _draw(self, image):
         return _geometry.Affine(
-            _uniform(*self._degrees),
+            math.remainder(_uniform(*self._degrees), 360),
             (_uniform(*sorted(self._moves[:2])), _uniform(*sorted(self._moves[2:]))),
             max(_uniform(*self._scale), 1e-6),
-            (_uniform(*self._shear[:2]), _uniform(*self._shear[2:])),
+            [math.remainder(_uniform(*self._shear[at : at + 2]), 360) for at in (0, 2)],
             *self._others,
         )
 
