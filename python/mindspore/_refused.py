@@ -113,9 +113,7 @@ _TABLE = (
                 interpolate max_unpool2d upsample
             """,
             "mindspore.mint.distributed": "TCPStore",
-            "mindspore.dataset.audio": """
-                DetectPitchFrequency InverseMelScale PitchShift Resample Vad
-            """,
+            "mindspore.dataset.audio": "Vad",
         },
     ),
     (

@@ -12,6 +12,7 @@ _HOLDERS = {
     "_filters": """
         AllpassBiquad BandBiquad BandpassBiquad BandrejectBiquad BassBiquad Biquad DeemphBiquad
         EqualizerBiquad Filtfilt HighpassBiquad LFilter LowpassBiquad RiaaBiquad TrebleBiquad""",
+    "_pitch": "DetectPitchFrequency InverseMelScale PitchShift Resample",
     "_spectra": """
         AmplitudeToDB Angle ComplexNorm ComputeDeltas DBToAmplitude FrequencyMasking Magphase
         MaskAlongAxis MaskAlongAxisIID SlidingWindowCmn TimeMasking""",
