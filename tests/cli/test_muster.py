@@ -382,7 +382,9 @@ def group_of_one_core():
 def test_doctor_says_how_much_time_of_cores_a_container_gives(folder, group_of_one_core):
     line = f"echo $$ > {group_of_one_core}/cgroup.procs; exec {PROGRAM} doctor"
     told = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60).stdout
-    assert re.search(r"^ok +system .* 1 cores allowed \(a control group gives the time of 1\)", told, re.MULTILINE)
+    assert re.search(
+        r"^ok +system .* 1 cores allowed \(a control group gives the time of 1\)", told, re.MULTILINE
+    )
 
 
 def test_compat_path_is_the_folder_that_holds_mindspore(folder):

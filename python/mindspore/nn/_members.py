@@ -1,7 +1,6 @@
 """What MindSpore's optimizers, losses and lists of cells have beside the members of muster.nn's."""
 
 import functools
-from collections import OrderedDict
 
 import muster
 from mindspore import _device
@@ -184,19 +183,6 @@ def _checked(get):
     return checked
 
 
-def _with_keys(get):
-    """`cells[from:to]` of a SequentialCell: a cell keeps its key there, and its parameters their names."""
-
-    @functools.wraps(get)
-    def part(self, place):
-        keyed = list(self.name_cells().items())
-        if not isinstance(place, slice) or len(keyed) != len(self):
-            return get(self, place)
-        return type(self)(OrderedDict(keyed[place]))
-
-    return part
-
-
 def _keyed(self):
     return [(str(place), cell) for place, cell in enumerate(self)]
 
@@ -214,7 +200,6 @@ def install() -> None:
         kind.__delitem__ = _deleting(kind.__delitem__)
         for name in ("append", "extend", "insert", "__iadd__", "__setitem__", "__delitem__"):
             setattr(kind, name, _naming(getattr(kind, name)))
-    muster.nn.SequentialCell.__getitem__ = _with_keys(muster.nn.SequentialCell.__getitem__)
     weights = muster.nn.TrainOneStepCell.weights
     muster.nn.TrainOneStepCell.weights = property(
         lambda self: ParameterTuple(weights.fget(self)), doc="The parameters that the optimizer updates."
