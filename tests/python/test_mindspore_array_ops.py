@@ -98,7 +98,6 @@ def test_a_loop_with_mindspores_name():
         ("P.Pad(((1, 1),))(x)", "needs 2 pairs"),
         ("P.MatMul()(x[0], x)", "two matrices"),
         ("ops.embedding(Tensor([0]), x, padding_idx=0)", "not provided"),
-        ("ops.flatten(x, 'F')", "not provided"),
     ],
 )
 def test_what_does_not_fit_says_so(code, message):
