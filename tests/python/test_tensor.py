@@ -163,6 +163,19 @@ def test_dtypes_are_one_object_each_and_found_by_every_name():
         muster.dtype("float8")
 
 
+@pytest.mark.parametrize("shape", [(), (2,), (0, 3), 4])
+def test_a_tensor_of_a_shape_and_nothing_else_has_zeros(shape):
+    made = muster.Tensor(shape=shape, dtype=muster.float16)
+    assert made.dtype == muster.float16
+    assert numpy.array_equal(made.asnumpy(), numpy.zeros(shape))
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [([-2], "float32"), ([2, -3], "float32"), ([2], None)])
+def test_what_is_no_shape_or_has_no_dtype_makes_no_tensor(shape, dtype):
+    with pytest.raises((TypeError, ValueError)):
+        muster.Tensor(shape=shape, dtype=dtype)
+
+
 def test_a_tensor_with_open_sizes_declares_a_shape_and_has_no_elements():
     declared = muster.Tensor(shape=[None, 3], dtype=muster.float16)
     assert (declared.shape, declared.dtype) == ((-1, 3), muster.float16)

@@ -161,9 +161,12 @@ Value tensor_of(nb::handle input, nb::handle dtype) {
 }
 
 Value made_tensor(nb::handle input, nb::handle dtype, nb::handle shape, nb::handle init) {
+  if (init.is_none() && input.is_none() && !dtype.is_none()) {
+    if (is_open(shape)) return declared_tensor(dtype, shape);
+    return made_tensor(input, dtype, shape, nb::str("zeros"));
+  }
   if (init.is_none()) {
-    if (input.is_none() && !dtype.is_none() && is_open(shape)) return declared_tensor(dtype, shape);
-    if (input.is_none()) throw nb::type_error("Tensor() needs input_data, or shape, dtype and init");
+    if (input.is_none()) throw nb::type_error("Tensor() needs input_data, or shape and dtype");
     const Value made = tensor_of(input, dtype);
     if (!shape.is_none() && Shape(sizes_from(shape)) != made.shape())
       throw nb::value_error(("input_data has shape " + to_string(made.shape()) + ", not `shape`").c_str());
@@ -194,9 +197,9 @@ void bind_making(nb::class_<Value>& tensor) {
                   "const_arg: bool = False, device: str | None = None) -> None"),
           "A tensor with a copy of `input_data`: a number, nested lists of numbers, or an array. Python's "
           "float becomes float32, int int64; arrays keep their dtype unless `dtype` says otherwise. Or one "
-          "of `shape` that `init` fills: an Initializer or the name of one. With `dtype` and a `shape` of "
-          "which sizes are None or -1 it has no elements and declares what Cell.set_inputs() takes. "
-          "`const_arg` and `device` change nothing.")
+          "of `shape` that `init` fills: an Initializer or the name of one, without which it has zeros. With "
+          "`dtype` and a `shape` of which sizes are None or -1 it has no elements and declares what "
+          "Cell.set_inputs() takes. `const_arg` and `device` change nothing.")
       .def_static(
           "from_numpy", [](nb::handle values) { return Value(tensor_shared(values)); }, nb::arg("array"),
           "A tensor over the memory of `array` itself, without a copy. The array must be contiguous; do "
