@@ -31,10 +31,8 @@ std::optional<ControlGroup> innermost(std::string_view line, std::string_view co
 // root: what is not there bounds nothing.
 std::vector<ControlGroup> control_groups(std::string_view controller, const Files& files) {
   std::vector<ControlGroup> groups;
-  const auto bytes = files.read("/proc/self/cgroup");
-  if (!bytes) return groups;
-  std::string_view rest(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-  while (!rest.empty()) {
+  const std::string text = text_of(files, "/proc/self/cgroup");
+  for (std::string_view rest = text; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     auto group = innermost(line, controller);
@@ -45,6 +43,11 @@ std::vector<ControlGroup> control_groups(std::string_view controller, const File
     groups.push_back(*group);
   }
   return groups;
+}
+
+std::string text_of(const Files& files, const std::string& path) {
+  const auto bytes = files.read(path);
+  return bytes ? std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()) : std::string();
 }
 
 }  // namespace muster

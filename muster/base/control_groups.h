@@ -19,4 +19,7 @@ struct ControlGroup {
 // that, whose limits hold, too. Of both versions, since a system may use each for some controllers.
 std::vector<ControlGroup> control_groups(std::string_view controller, const Files& files);
 
+// A small file of the system's; empty where it cannot be read.
+std::string text_of(const Files& files, const std::string& path);
+
 }  // namespace muster

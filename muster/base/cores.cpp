@@ -17,7 +17,7 @@ namespace {
 
 // A positive number at the beginning of `text`, which it leaves; "max" and -1 mean that there is no bound.
 std::optional<double> number_from(std::string_view& text) {
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  text.remove_prefix(std::min(text.find_first_not_of(" \n"), text.size()));
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
@@ -26,12 +26,9 @@ std::optional<double> number_from(std::string_view& text) {
 
 // Of a group: microseconds of all cores together that it has in each period, and the period.
 std::string quota_and_period(const ControlGroup& group, const Files& files) {
-  const auto text_of = [&](std::string_view name) {
-    const auto bytes = files.read(group.folder + "/" + std::string(name));
-    return bytes ? std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()) : std::string();
-  };
-  return group.version == 2 ? text_of("cpu.max")
-                            : text_of("cpu.cfs_quota_us").append(" ").append(text_of("cpu.cfs_period_us"));
+  if (group.version == 2) return text_of(files, group.folder + "/cpu.max");
+  return text_of(files, group.folder + "/cpu.cfs_quota_us") + " " +
+         text_of(files, group.folder + "/cpu.cfs_period_us");
 }
 
 // With a part of a core more than that many threads have something to do.
@@ -51,8 +48,7 @@ std::optional<cpu_set_t> allowed() {
 std::optional<double> cores_of_control_groups(const Files& files) {
   std::optional<double> least;
   for (const ControlGroup& group : control_groups("cpu", files)) {
-    std::string text = quota_and_period(group, files);
-    std::ranges::replace(text, '\n', ' ');
+    const std::string text = quota_and_period(group, files);
     std::string_view rest = text;
     const auto quota = number_from(rest);
     const auto period = quota ? number_from(rest) : std::nullopt;

@@ -17,11 +17,6 @@ namespace {
 
 constexpr std::uint64_t bytes_per_kib = 1024;
 
-std::string text_of(const Files& files, const std::string& path) {
-  const auto bytes = files.read(path);
-  return bytes ? std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()) : std::string();
-}
-
 // The number behind `key`, which begins a line; nothing where there is none ("max" is no number).
 std::optional<std::uint64_t> number_behind(std::string_view text, std::string_view key) {
   while (!text.empty()) {

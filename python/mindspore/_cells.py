@@ -233,6 +233,18 @@ def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
     return iter([(name, tensor) for name, tensor in found if tensor is not None])
 
 
+def _require_name(call, name) -> None:
+    """Of an attribute that `call` makes."""
+    if not isinstance(name, str):
+        raise TypeError(f"{call}(): a name is a string, not {name!r}")
+    if not name or "." in name:
+        raise KeyError(f'{call}(): a name is not empty and may not contain ".", unlike {name!r}')
+
+
+def _taken(call, cell, name) -> KeyError:
+    return KeyError(f"{call}(): {type(cell).__name__} has an attribute {name!r}: take another name")
+
+
 def register_buffer(self, name, tensor, persistent=True) -> None:
     """A tensor that belongs to the cell and is not trained.
 
@@ -240,14 +252,9 @@ def register_buffer(self, name, tensor, persistent=True) -> None:
         TypeError: `name` is no string, or `tensor` neither a Tensor nor None.
         KeyError: `name` is empty or has a dot, or the cell has another attribute of this name.
     """
-    if not isinstance(name, str):
-        raise TypeError(f"register_buffer(): a buffer name is a string, not {name!r}")
-    if not name or "." in name:
-        raise KeyError(f'register_buffer(): a name is not empty and may not contain ".", unlike {name!r}')
+    _require_name("register_buffer", name)
     if name not in _cell_state.buffer_names(self) and hasattr(self, name):
-        raise KeyError(
-            f"register_buffer(): {type(self).__name__} has an attribute {name!r}: take another name"
-        )
+        raise _taken("register_buffer", self, name)
     if tensor is not None and not isinstance(tensor, muster.Tensor):
         raise TypeError(f"register_buffer() takes a Tensor or None, not {type(tensor).__name__}")
     self.__dict__.setdefault("_buffers", {})[name] = persistent
@@ -273,14 +280,9 @@ def insert_child_to_cell(self, child_name, child_cell) -> None:
         TypeError: `child_name` is no string, or `child_cell` neither a cell nor None.
         KeyError: `child_name` is empty or has a dot, or the cell has another attribute of this name.
     """
-    if not isinstance(child_name, str):
-        raise TypeError(f"insert_child_to_cell: child_name is a string, not {child_name!r}")
-    if not child_name or "." in child_name:
-        raise KeyError(f"insert_child_to_cell: '{child_name}' is no name of an attribute")
+    _require_name("insert_child_to_cell", child_name)
     if getattr(self, child_name, None) is not None and child_name not in _children(self):
-        raise KeyError(
-            f"insert_child_to_cell: {type(self).__name__} has an attribute '{child_name}': take another name"
-        )
+        raise _taken("insert_child_to_cell", self, child_name)
     if child_cell is None:
         setattr(self, child_name, None)
     else:
