@@ -186,6 +186,11 @@ void Trace::watch(const Versioned& object) {
   dependencies_.push_back({token, object.tree_version(), object.description()});
 }
 
+void Trace::set_guards(std::shared_ptr<Guards> guards) {
+  if (outer_ != nullptr) return outer_->set_guards(std::move(guards));
+  guards_ = std::move(guards);
+}
+
 void Trace::before_run(BeforeRun hook) {
   if (outer_ != nullptr) return outer_->before_run(std::move(hook));
   before_runs_.push_back(std::move(hook));
@@ -199,6 +204,10 @@ Graph Trace::finish(std::span<const Value> outputs, std::vector<OutputRange> con
     graph_.outputs.push_back(captured.place().id);
   }
   graph_.contiguous = std::move(contiguous);
+  if (guards_ != nullptr && guards_->settle()) {
+    watch(*guards_);
+    dependencies_.back().guards = std::move(guards_);
+  }
   finished_ = true;
   return std::move(graph_);
 }

@@ -41,10 +41,19 @@ class Versioned {
   std::shared_ptr<Token> token_;
 };
 
+// What traced code of a front end reads beside its arguments, parameters and cells: variables, attributes. A
+// trace keeps it, and so does the plan that is made of it.
+class Guards : public Versioned {
+ public:
+  // The code has run: what it changed itself is no change. Whether there is anything to look at from now on.
+  virtual bool settle() = 0;
+};
+
 struct Dependency {
   std::shared_ptr<const Versioned::Token> token;
   std::uint64_t version = 0;
   std::string description;
+  std::shared_ptr<Guards> guards = nullptr;  // kept, where it is those
 
   bool holds() const { return token->object != nullptr && token->object->tree_version() == version; }
 };
@@ -95,6 +104,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
   // What the nodes so far cost, by the measure with which the work of several workers is ordered.
   double cost() const;
   void watch(const Versioned& object);
+  // Those of the outermost trace; null until they are set.
+  const std::shared_ptr<Guards>& guards() const { return outer_ != nullptr ? outer_->guards() : guards_; }
+  void set_guards(std::shared_ptr<Guards> guards);
   // Called before each run of what is traced, by the thread that runs it; `is_first`: the function that is
   // traced has run nothing yet. An error ends the run before its first op.
   using BeforeRun = std::function<Result<>(bool is_first)>;
@@ -118,6 +130,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
   Graph graph_;
   std::vector<Dependency> dependencies_;
+  std::shared_ptr<Guards> guards_;
   std::vector<BeforeRun> before_runs_;
   bool finished_ = false;
   std::int64_t random_streams_ = 0;

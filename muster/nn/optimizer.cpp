@@ -94,7 +94,10 @@ class ServedStep {
 void pause_updates(bool paused) { process().updates_are_paused = paused; }
 
 Optimizer::Optimizer(std::string class_name, const ParameterGroups& parameters, const Settings& settings)
-    : Cell(std::move(class_name)), grouped_(parameters.grouped()), loss_scale_(settings.loss_scale) {
+    : Cell(std::move(class_name)),
+      grouped_(parameters.grouped()),
+      decay_(settings.weight_decay),
+      loss_scale_(settings.loss_scale) {
   set_auto_prefix(false);
   check_settings(parameters, settings);
   add_rate("learning_rate", settings.learning_rate);

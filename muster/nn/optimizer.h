@@ -135,6 +135,9 @@ class Optimizer : public Cell {
 
   // The rate that the next step takes for parameter `index`, float32 ().
   Value rate_of(std::size_t index) const;
+  // As it was given: of parameters whose group has none, and of one parameter.
+  const WeightDecay& weight_decay() const { return decay_; }
+  const WeightDecay& weight_decay(std::size_t index) const { return rules_.at(index).decay; }
   // The weight decay that the next step takes for it: undefined for none, else ().
   Value decay_of(std::size_t index) const;
   // Steps of construct, for optimizers written in Python or by hand. Each gives as many as it takes.
@@ -198,6 +201,7 @@ class Optimizer : public Cell {
   Values run(std::span<const Value> gradients, bool are_prepared);
 
   bool grouped_;
+  WeightDecay decay_;
   double loss_scale_;
   std::vector<ParameterPtr> updated_;
   std::vector<Rule> rules_;                        // by updated parameter

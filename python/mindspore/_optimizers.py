@@ -24,11 +24,22 @@ def get_lr_parameter(self, param):
     return rates[names.index(param.name)] if isinstance(rates, (tuple, list)) else rates
 
 
+def _each(decays, number):
+    """Numbers as tensors; cells as `number` takes them. With groups a tuple of those of all parameters."""
+    if isinstance(decays, tuple):
+        return tuple(_each(decay, number) for decay in decays)
+    return muster.ops.full((), decays, dtype=muster.float32) if isinstance(decays, float) else number(decays)
+
+
+def _weight_decay(self, given):
+    return _each(self._given_weight_decay, lambda cell: cell)
+
+
 def get_weight_decay(self):
-    """The weight decay; with groups a tuple of those of all parameters."""
-    if hasattr(type(self), "weight_decay") or "weight_decay" in self.__dict__ or _settings(self):
+    """The weight decay of the next step; with groups a tuple of those of all parameters."""
+    if hasattr(type(self), "weight_decay") or "weight_decay" in self.__dict__:  # a class of one's own
         return self.weight_decay
-    return _attributes._arguments(self).get("weight_decay", 0.0)  # a class of one's own
+    return _each(self._given_weight_decay, lambda cell: cell(self.global_step))
 
 
 def broadcast_params(self, optim_result):
@@ -158,7 +169,7 @@ _OF_OPTIMIZERS = {
         "lr": _setting("learning_rate"),
         **_all(_states, "moments", "linear"),
     },
-    "Optimizer": {"weight_decay": _tensor("weight_decay")},
+    "Optimizer": {"weight_decay": _weight_decay},
 }
 
 

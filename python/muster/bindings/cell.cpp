@@ -13,6 +13,7 @@
 #include "muster/train/train.h"
 #include "python/muster/bindings/arguments.h"
 #include "python/muster/bindings/dtype.h"
+#include "python/muster/bindings/guards.h"
 #include "python/muster/bindings/initializer.h"
 #include "python/muster/bindings/parameter.h"
 #include "python/muster/bindings/process.h"
@@ -43,6 +44,7 @@ nb::object called(nb::handle function, nb::handle positional, nb::handle keyword
 
 nb::object call_plainly(nb::handle self, Cell& cell, nb::handle positional, nb::handle keywords) {
   const auto construct = [&](nb::handle args, nb::handle kwargs) {
+    guard_construct(self);
     return called(self.attr("construct"), args, kwargs);
   };
   const auto constructed = [&] {

@@ -14,6 +14,7 @@
 
 #include "muster/nn/nn.h"
 #include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/guards.h"
 #include "python/muster/bindings/results.h"
 #include "python/muster/bindings/traced_function.h"
 #include "python/muster/bindings/value.h"
@@ -66,7 +67,10 @@ class Trampoline final : public Base, public PythonPart {
     const nb::object self = nb::borrow(own);
     const auto constructed = [&](nb::handle positional, nb::handle) -> nb::object {
       const nb::args given = nb::borrow<nb::args>(positional);
-      if (in_python) return self.attr("construct")(*given);
+      if (in_python) {
+        guard_construct(self);
+        return self.attr("construct")(*given);
+      }
       if constexpr (std::is_abstract_v<Base>)
         throw Exception(Code::invalid_argument,
                         this->description() + " defines no construct, so it cannot be called");

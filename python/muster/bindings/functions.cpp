@@ -11,6 +11,7 @@
 
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/guards.h"
 #include "python/muster/bindings/parameter.h"
 #include "python/muster/bindings/traced_function.h"
 #include "python/muster/bindings/value.h"
@@ -26,6 +27,7 @@ std::string name_of(nb::handle code) {
 TracedFunction::Code calling(nb::object code) {
   if (PyCallable_Check(code.ptr()) == 0) throw nb::type_error("fn must be a function or a cell");
   return [code = std::move(code)](nb::handle positional, nb::handle keywords) {
+    guard(code);
     nb::object result = nb::steal(PyObject_Call(code.ptr(), positional.ptr(), keywords.ptr()));
     if (!result.is_valid()) throw nb::python_error();
     return result;

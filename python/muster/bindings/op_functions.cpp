@@ -18,7 +18,7 @@ using graph::Op;
 constexpr std::size_t parameters_max = 8;
 
 // A function with what calls need: for as long as the process runs, as rows live.
-struct Made {
+struct MadeFunction {
   OpFunction function;
   std::vector<nb::object> names;  // interned: keywords are found by address
   bool is_method = false;
@@ -29,13 +29,13 @@ struct Made {
 struct OpFunctionObject {
   PyObject base;
   vectorcallfunc vectorcall;
-  const Made* made;
+  const MadeFunction* made;
 };
 
-const Made& made_of(PyObject* object) { return *reinterpret_cast<OpFunctionObject*>(object)->made; }
+const MadeFunction& made_of(PyObject* object) { return *reinterpret_cast<OpFunctionObject*>(object)->made; }
 
 // "softmax(x: Tensor | bool | int | float, axis: int = -1)"; without types for messages and inspect.
-std::string parameters_text(const Made& made, bool with_types) {
+std::string parameters_text(const MadeFunction& made, bool with_types) {
   std::string text;
   const auto& parameters = made.function.parameters;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -52,18 +52,18 @@ std::string parameters_text(const Made& made, bool with_types) {
   return text;
 }
 
-std::string usage(const Made& made) {
+std::string usage(const MadeFunction& made) {
   std::string text = parameters_text(made, false);
   if (made.is_method) text.erase(0, text.size() > 5 ? 7 : 5);  // "$self, "
   return fmt::format("{}({})", made.function.name, text);
 }
 
-[[noreturn]] void refuse(const Made& made, const std::string& what) {
+[[noreturn]] void refuse(const MadeFunction& made, const std::string& what) {
   throw nb::type_error(
       fmt::format("{}: {}; it is called as {}", made.function.name, what, usage(made)).c_str());
 }
 
-std::size_t place_of(const Made& made, PyObject* keyword, nb::handle value) {
+std::size_t place_of(const MadeFunction& made, PyObject* keyword, nb::handle value) {
   for (std::size_t i = 0; i < made.names.size(); ++i)
     if (made.names[i].ptr() == keyword) return i;
   for (std::size_t i = 0; i < made.names.size(); ++i)
@@ -72,7 +72,8 @@ std::size_t place_of(const Made& made, PyObject* keyword, nb::handle value) {
                            nb::repr(value).c_str()));
 }
 
-nb::object called(const Made& made, PyObject* const* arguments, std::size_t count, PyObject* keywords) {
+nb::object called(const MadeFunction& made, PyObject* const* arguments, std::size_t count,
+                  PyObject* keywords) {
   std::array<nb::handle, parameters_max> given;
   const std::size_t size = made.function.parameters.size();
   if (count > size) refuse(made, fmt::format("{} arguments were given", count - (made.is_method ? 1 : 0)));
@@ -136,7 +137,7 @@ std::string result_type(const Op& op) {
 
 // For stubs, which nanobind writes from this.
 PyObject* stub_of(PyObject* self, void*) {
-  const Made& made = made_of(self);
+  const MadeFunction& made = made_of(self);
   return text_object(fmt::format("def {}({}) -> {}:\n    \"\"\"{}\"\"\"", made.function.name,
                                  parameters_text(made, true), result_type(*made.function.op),
                                  made.function.op->documentation));
@@ -200,7 +201,7 @@ nb::object make_type(bool is_method) {
 
 nb::object function_object(OpFunction function, bool is_method) {
   static const nb::handle types[] = {make_type(false).release(), make_type(true).release()};
-  auto* made = new Made{.function = std::move(function), .names = {}, .is_method = is_method};
+  auto* made = new MadeFunction{.function = std::move(function), .names = {}, .is_method = is_method};
   MUSTER_CHECK(made->function.parameters.size() <= parameters_max, "an op has too many arguments for Python");
   for (const FunctionParameter& parameter : made->function.parameters) {
     made->names.push_back(nb::steal(PyUnicode_InternFromString(std::string(parameter.name).c_str())));

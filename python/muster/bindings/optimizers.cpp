@@ -96,6 +96,19 @@ nb::object get_lr(const Optimizer& self) {
   return now(self, self.has_one_rate(), [&](std::size_t i) { return self.rate_of(i); });
 }
 
+nb::object decay_object(const nn::WeightDecay& decay) {
+  return decay.cell() ? nb::cast(decay.cell()) : nb::float_(decay.decay());
+}
+
+// As they were given: with groups those of all parameters.
+nb::object weight_decay_of(const Optimizer& self) {
+  if (!self.grouped()) return decay_object(self.weight_decay());
+  nb::list decays;
+  for (std::size_t i = 0; i < self.updated_parameters().size(); ++i)
+    decays.append(decay_object(self.weight_decay(i)));
+  return nb::tuple(decays);
+}
+
 using Step = graph::Values (Optimizer::*)(std::span<const graph::Value>) const;
 
 template <Step step>
@@ -133,6 +146,7 @@ void bind_optimizer_base(nb::module_& core) {
       .def_prop_ro("is_group", &Optimizer::grouped, "Whether it was given groups of parameters.")
       .def("get_lr", &get_lr, nb::sig("def get_lr(self) -> typing.Any"),
            "The learning rate of the next step, a float32 scalar; a tuple when groups have their own.")
+      .def_prop_ro("_given_weight_decay", &weight_decay_of)
       .def("decay_weight", &prepared<&Optimizer::decayed>, nb::arg("gradients"),
            nb::sig("def decay_weight(self, *gradients) -> tuple[Tensor, ...]"),
            "The gradients plus weight_decay * loss_scale * parameter, where that parameter decays.")

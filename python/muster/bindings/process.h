@@ -56,7 +56,8 @@ struct Process {
   ExceptionClasses exceptions;
   std::map<std::uint64_t, nb::object> kept_exceptions;  // by ticket; the oldest first
   std::uint64_t next_ticket = 0;
-  int init_exit_code = 0;  // that the failure of init() asks for; 0 while it has not failed
+  int init_exit_code = 0;              // that the failure of init() asks for; 0 while it has not failed
+  std::set<std::string> effects_told;  // of traced code, each once
   std::unordered_map<const graph::Parameter*, PythonParameter*> parameters;  // objects that there are
   std::array<Part, 2> last_parts;                                            // the last one first
   nb::object hook_caller;                                                    // of cells with hooks

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
@@ -94,6 +95,44 @@ TEST(Function, TracesAgainWhenWhatItDependedOnHasChanged) {
   EXPECT_THAT(elements((*function.call(inputs, "", {}))[0]), ElementsAre(0, 2));
   ASSERT_EQ(function.traces().size(), 2u);
   EXPECT_EQ(function.traces()[1].reason, "Setting was changed");
+}
+
+// A variable that a front end's code reads.
+struct Variable final : Guards {
+  int value = 1, seen = 0;
+  bool is_read = true;
+
+  bool settle() override {
+    seen = value;
+    return is_read;
+  }
+  std::uint64_t tree_version() const override { return value == seen ? 0 : 1; }
+  std::string description() const override { return "a variable"; }
+};
+
+TEST(Function, TracesAgainWhenItsGuardsFindAnotherValueThanWhenTheCodeHadRun) {
+  std::vector<std::weak_ptr<Variable>> made;
+  bool is_read = true;
+  Function function("guarded", [&](std::span<const Value> inputs) -> Values {
+    auto variable = std::make_shared<Variable>();
+    variable->is_read = is_read;
+    Trace::current()->set_guards(variable);
+    ++variable->value;  // what the code does itself is no change
+    made.push_back(variable);
+    return twice(inputs[0]);
+  });
+  const std::vector<Tensor> two{vector_of({1, 2})};
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(function.call(two, "", {}));
+  ASSERT_EQ(function.trace_count(), 1u);
+  made[0].lock()->value = 7;  // the plan keeps it
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(function.call(two, "", {}));
+  ASSERT_EQ(function.trace_count(), 2u);
+  EXPECT_EQ(function.traces()[1].reason, "a variable was changed");
+  EXPECT_TRUE(made[0].expired());
+
+  is_read = false;  // nothing to look at
+  ASSERT_TRUE(function.call(two, "other", {}));
+  EXPECT_TRUE(made[2].expired());
 }
 
 TEST(Function, SaysWhichExtraDiffersAsItsFrontEndWouldSayIt) {

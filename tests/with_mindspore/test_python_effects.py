@@ -1,0 +1,124 @@
+"""Code whose Python counts, notes or draws: it does so at each call, as in MindSpore's default mode."""
+
+import random
+import sys
+
+import numpy
+import pytest
+from places import COMPAT_PACKAGES
+
+sys.path.insert(0, str(COMPAT_PACKAGES))
+
+import mindspore as ms
+from mindspore import Parameter, Tensor, nn, ops
+
+CALLS = 0
+
+
+def value(result):
+    return float(result.asnumpy().flatten()[0])
+
+
+x = Tensor(numpy.ones(2, numpy.float32))
+
+
+class Counts(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def construct(self, x):
+        self.calls += 1
+        return x * self.calls
+
+
+class Notes(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.sizes = []
+        self.table = {"calls": 0}
+
+    def construct(self, x):
+        self.sizes.append(x.shape[0])
+        self.table["calls"] += 1
+        return x * len(self.sizes) * self.table["calls"]
+
+
+class CountsInModule(nn.Cell):
+    def construct(self, x):
+        global CALLS
+        CALLS += 1
+        return x * CALLS
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(Counts, [1, 2, 3]), (Notes, [1, 4, 9]), (CountsInModule, [1, 2, 3])]
+)
+def test_what_construct_counts_goes_on_at_each_call(kind, expected):
+    net = kind()
+    assert [value(net(x)) for _ in expected] == expected
+
+
+def test_a_variable_around_the_function_that_it_counts_in_goes_on_at_each_call():
+    calls = 0
+
+    def forward(x):
+        nonlocal calls
+        calls += 1
+        return ops.reduce_sum(x * calls)
+
+    step = ms.value_and_grad(forward, 0)
+    assert [value(step(x)[1]) for _ in range(3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("seed", "draw"),
+    [
+        (random.seed, lambda: random.random()),  # as users write it
+        (numpy.random.seed, lambda: float(numpy.random.rand())),
+        (numpy.random.seed, lambda: float(numpy.random.randint(0, 1000))),
+    ],
+)
+def test_random_numbers_of_python_are_drawn_at_each_call_from_the_first(seed, draw):
+    class Drops(nn.Cell):
+        def construct(self, x):
+            return x * draw()
+
+    net = Drops()
+    seed(7)
+    drawn = [value(net(x)) for _ in range(4)]
+    seed(7)
+    assert drawn == [numpy.float32(draw()) for _ in range(4)]
+
+
+def test_a_loss_that_a_loop_anneals_in_a_variable_takes_its_value():
+    beta = 0.0
+    weight = Parameter(Tensor(numpy.ones(2, numpy.float32)), name="weight")
+    step = ms.value_and_grad(lambda x: (weight * x * beta).sum(), None, [weight])
+    gradients = []
+    for epoch in range(3):
+        beta = epoch * 0.5
+        gradients.append(value(step(x)[1][0]))
+    assert gradients == [0.0, 0.5, 1.0]
+
+
+class Decay(nn.Cell):
+    def construct(self, step):
+        return 0.5 + step.astype(ms.float32)
+
+
+class Own(nn.Optimizer):
+    def construct(self, gradients):
+        return self.get_weight_decay()
+
+
+@pytest.mark.parametrize("make", [lambda *given, **more: nn.Momentum(given[1], given[0], 0.9, **more), Own])
+def test_the_weight_decay_of_an_optimizer_is_that_of_its_groups(make):
+    net = nn.Dense(2, 2)
+    weight, bias = net.trainable_params()
+    decays = make(0.1, [{"params": [weight], "weight_decay": 0.25}, {"params": [bias]}], weight_decay=0.5)
+    assert [value(decay) for decay in decays.get_weight_decay()] == [0.25, 0.5]
+    assert [value(decay) for decay in decays.weight_decay] == [0.25, 0.5]
+    assert value(make(0.1, [weight, bias], weight_decay=0.5).get_weight_decay()) == 0.5
+    changing = make(0.1, [weight, bias], weight_decay=Decay())
+    assert value(changing.get_weight_decay()) == 0.5
