@@ -76,12 +76,16 @@ def broken_run(folder, kind, loses_folder=False):
         return statuses, first_life, job.workers[1].output()
 
 
+def weights_in(text):
+    """Lines of the two streams come in any order."""
+    return [line for line in text.splitlines() if line.startswith("weights ")]
+
+
 @pytest.mark.parametrize("kind", ["model", "loop", "placed"])
 def test_a_worker_that_dies_when_another_is_done_ends_with_the_same_bits(tmp_path, kind):
     statuses, first_life, second_life = broken_run(tmp_path, kind)
     assert statuses == [0, 0, 0], second_life
-    assert first_life.splitlines()[-1].startswith("weights ")
-    assert second_life.splitlines()[-1] == first_life.splitlines()[-1]
+    assert weights_in(first_life) == weights_in(second_life) != []
 
 
 def test_a_collective_made_by_hand_that_a_worker_made_before_it_left_is_named(tmp_path):
