@@ -28,6 +28,12 @@ endif()
 function(muster_python_package source built installed)
   file(GLOB_RECURSE files RELATIVE "${source}" CONFIGURE_DEPENDS "${source}/*.py" "${source}/py.typed" "${source}/_check/*.txt"
        "${source}/torch/*.h" "${source}/torch/*.cpp")
+  file(GLOB_RECURSE links "${built}/*.py")
+  foreach(link ${links})
+    if(IS_SYMLINK "${link}" AND NOT EXISTS "${link}")
+      file(REMOVE "${link}")  # its source is gone, and Python would list the module
+    endif()
+  endforeach()
   foreach(file ${files})
     get_filename_component(folder "${file}" DIRECTORY)
     file(MAKE_DIRECTORY "${built}/${folder}")

@@ -142,6 +142,13 @@ std::string Function::reason(std::span<const Tensor> inputs, std::string_view ex
   return "the plan had been dropped";
 }
 
+namespace {
+
+// Whether the code of this thread's trace looked at what a trace has not, and will run op by op.
+bool is_left() { return thread_state().may_fall_back && thread_state().looked_at_traced; }
+
+}  // namespace
+
 Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::string_view extra,
                                          const RunContext& context) {
   const TimePoint begin = real_clock().now();
@@ -156,11 +163,19 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
   std::vector<Value> traced;
   for (const TensorType& type : entry->types) traced.push_back(trace->input(type));
   Recipe recipe;
+  const auto finished = [&] {
+    const ContextScope run(context);  // asking for another would count one: random numbers move
+    const Trace::Scope scope(*trace);
+    recipe = maker_(traced);
+    return trace->finish(recipe.outputs, std::move(recipe.contiguous));
+  };
   MUSTER_TRY(Graph graph, catch_error([&] {
-               const ContextScope run(context);  // asking for another would count one: random numbers move
-               const Trace::Scope scope(*trace);
-               recipe = maker_(traced);
-               return trace->finish(recipe.outputs, std::move(recipe.contiguous));
+               try {
+                 return finished();
+               } catch (...) {
+                 if (is_left() && trace->guards() != nullptr) trace->guards()->undo();
+                 throw;
+               }
              }));
   graph.notes = std::move(recipe.notes);
   graph.notes.resize(graph.outputs.size());
@@ -323,7 +338,7 @@ Values Function::operator()(std::span<const Value> inputs, std::string_view extr
   try {
     return run_plan(inputs, extra, context);
   } catch (...) {
-    if (!may_fall_back || !thread_state().looked_at_traced) throw;
+    if (!is_left()) throw;
     const std::string message = current_message();
     log::warning(fmt::format("'{}' runs op by op from now on, which is slower: {}", name_,
                              message.substr(0, message.find(" has no value while"))));

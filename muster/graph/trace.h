@@ -47,6 +47,8 @@ class Guards : public Versioned {
  public:
   // The code has run: what it changed itself is no change. Whether there is anything to look at from now on.
   virtual bool settle() = 0;
+  // The code left its trace, and will run op by op from its beginning: what it did so far is put back.
+  virtual void undo() = 0;
 };
 
 struct Dependency {

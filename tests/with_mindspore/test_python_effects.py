@@ -44,6 +44,11 @@ class Notes(nn.Cell):
         return x * len(self.sizes) * self.table["calls"]
 
 
+class Sums(nn.Cell):
+    def construct(self, x):
+        return x.sum()
+
+
 class CountsInModule(nn.Cell):
     def construct(self, x):
         global CALLS
@@ -57,6 +62,37 @@ class CountsInModule(nn.Cell):
 def test_what_construct_counts_goes_on_at_each_call(kind, expected):
     net = kind()
     assert [value(net(x)) for _ in expected] == expected
+
+
+class CountsAndBranches(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def construct(self, x):
+        self.calls += 1
+        scale = random.random()
+        if x.sum() > 1e9:  # code that decides by elements runs op by op
+            return x
+        return x * self.calls + scale * 0
+
+
+def test_what_code_did_before_it_left_its_trace_counts_once():
+    net = CountsAndBranches()
+    random.seed(3)
+    assert [value(net(x)) for _ in range(3)] == [1, 2, 3]
+    drawn = random.random()
+    random.seed(3)
+    assert drawn == [random.random() for _ in range(4)][-1]
+
+
+def test_a_model_counts_its_steps():
+    net = Counts()
+    net.weight = Parameter(Tensor(numpy.ones(2, numpy.float32)), name="weight")
+    rows = ms.dataset.NumpySlicesDataset({"x": numpy.ones((3, 2), numpy.float32)}, shuffle=False).batch(1)
+    loss = nn.TrainOneStepCell(nn.SequentialCell(net, Sums()), nn.SGD([net.weight], 0.0))
+    ms.Model(loss).train(1, rows)
+    assert net.calls == 3
 
 
 def test_a_variable_around_the_function_that_it_counts_in_goes_on_at_each_call():

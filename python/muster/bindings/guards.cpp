@@ -97,6 +97,14 @@ class PythonGuards final : public graph::Guards {
     return !objects_->after.empty();
   }
 
+  void undo() override {
+    const InterpreterLock lock;
+    for (std::size_t i = 0; i < objects_->before.size(); ++i)
+      restore(objects_->before[i], objects_->roots[i].object);
+    for (const auto& [module, state] : objects_->generators)
+      generator_of(module).attr(is_of_python(module) ? "setstate" : "set_state")(state);
+  }
+
   std::uint64_t tree_version() const override {
     const InterpreterLock lock;
     for (const Guarded& guarded : objects_->after)
@@ -155,19 +163,11 @@ class PythonGuards final : public graph::Guards {
     return {};
   }
 
-  void undo() const {
-    for (std::size_t i = 0; i < objects_->before.size(); ++i)
-      restore(objects_->before[i], objects_->roots[i].object);
-    for (const auto& [module, state] : objects_->generators)
-      generator_of(module).attr(is_of_python(module) ? "setstate" : "set_state")(state);
-  }
-
   // Op by op the code does it at each call, where that is allowed; else people are told.
   void look_for_effects() const {
     const std::string what = effect();
     if (what.empty()) return;
     if (graph::may_fall_back()) {
-      undo();
       graph::note_untraceable();
       throw Exception(Code::invalid_argument, what);
     }

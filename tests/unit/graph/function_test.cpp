@@ -102,6 +102,7 @@ struct Variable final : Guards {
   int value = 1, seen = 0;
   bool is_read = true;
 
+  void undo() override {}
   bool settle() override {
     seen = value;
     return is_read;
