@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "muster/nn/nn.h"
@@ -21,10 +22,11 @@ namespace {
 using Kind = Seen::Kind;
 using Place = Seen::Part::Place;
 
-constexpr Py_ssize_t elements_max = 4096;  // of a container; of more only the number is looked at
-constexpr Py_ssize_t bytes_max = 1 << 20;  // of an array; a larger one is known again as an object
-constexpr std::size_t looks_max = 50'000;  // into objects and containers
-constexpr int levels_max = 64;             // of objects in objects
+constexpr Py_ssize_t elements_max = 4096;      // of a container; of more only the number is looked at
+constexpr Py_ssize_t bytes_max = 1 << 20;      // of an array; a larger one is known again as an object
+constexpr Py_ssize_t all_bytes_max = 4 << 20;  // of all that one look keeps
+constexpr std::size_t looks_max = 50'000;      // into objects and containers
+constexpr int levels_max = 64;                 // of objects in objects
 
 bool is_value_type(nb::handle object) {
   static constexpr std::array types{&PyLong_Type,  &PyFloat_Type,   &PyBool_Type,  &PyUnicode_Type,
@@ -63,7 +65,8 @@ class ArrayView {
     if (is_valid_) PyBuffer_Release(&view_);
   }
 
-  bool can_be_kept() const { return is_valid_ && view_.len <= bytes_max; }
+  // How many it has; more than are kept where it has none.
+  Py_ssize_t size() const { return is_valid_ ? view_.len : bytes_max + 1; }
   // In the order of the elements.
   nb::bytes bytes() const {
     nb::object made = nb::steal(PyBytes_FromStringAndSize(nullptr, view_.len));
@@ -384,7 +387,9 @@ bool Look::enters(nb::handle object) {
 }
 
 Seen Look::complete(const std::function<Seen()>& look) {
+  const auto begin = std::pair(looks_, kept_bytes_);
   for (;;) {
+    std::tie(looks_, kept_bytes_) = begin;
     const std::size_t known = nb::len(attributes_);
     newly_entered_.clear();
     Seen seen = look();
@@ -453,7 +458,8 @@ Seen Look::at_container(nb::handle object) {
 
 Seen Look::at_bytes(nb::handle object) {
   const ArrayView view(object);
-  if (!view.can_be_kept()) return at_object(object);
+  if (view.size() > std::min(bytes_max, all_bytes_max - kept_bytes_)) return at_object(object);
+  kept_bytes_ += view.size();
   return {.kind = Kind::bytes, .type = nb::borrow(object.type()), .object = view.bytes(), .parts = {}};
 }
 

@@ -118,6 +118,7 @@ class Look {
   std::vector<PyObject*> newly_entered_;  // in the look that goes on
   std::unordered_set<PyObject*> open_;    // containers that are being looked into
   std::size_t looks_ = 0;
+  Py_ssize_t kept_bytes_ = 0;
   int depth_ = 0;
 };
 
