@@ -402,6 +402,22 @@ def test_random_numbers_that_are_drawn_while_code_is_traced_are_told(told, modul
     assert len(lines) == 1 and f"from '{module.__name__}'" in lines[0]
 
 
+def test_a_counter_behind_a_memo_is_told_and_what_is_filled_in_is_not(told):
+    held = Config()
+    held.table, held.calls = {}, 0
+
+    class Net(nn.Cell):
+        def construct(self, x):
+            held.table[len(held.table)] = 1.0
+            held.inner = held.inner or 1.0
+            held.calls += 1
+            return x * held.inner * held.calls
+
+    Net()(x)
+    (line,) = told()
+    assert "Net changes 'held.calls' while it is traced" in line
+
+
 def test_code_that_draws_nothing_and_keeps_a_memo_is_told_nothing(told):
     memo = {}
     function = muster.jit(lambda x: x * memo.setdefault(x.shape, 1.0 if random is None else 2.0))

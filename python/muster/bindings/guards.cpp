@@ -34,6 +34,9 @@ bool is_note(nb::handle object) {
   return true;
 }
 
+// What is filled in where there was None is a memo, too.
+bool is_effect(const std::string& was, nb::handle now) { return was != "None" && is_note(now); }
+
 // Where the code of a trace begins: a callable, or a cell whose construct is called.
 struct Root {
   nb::object object;  // strong while it is traced
@@ -152,7 +155,8 @@ class PythonGuards final : public graph::Guards {
     for (std::size_t i = 0; i < objects_->before.size(); ++i) {
       const nb::object& object = objects_->roots[i].object;
       Difference difference;
-      if (!is_same(objects_->before[i], object, &difference) && is_note(difference.now))
+      difference.counts = &is_effect;
+      if (!is_same(objects_->before[i], object, &difference))
         return fmt::format("{} changes '{}'", qualified_name(object), difference.path);
     }
     for (const auto& [module, state] : objects_->generators)

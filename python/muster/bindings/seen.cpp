@@ -44,12 +44,9 @@ bool equal(nb::handle a, nb::handle b) {
   return a.equal(b);
 }
 
-bool is_deque(nb::handle object) {
-  return std::string_view(Py_TYPE(object.ptr())->tp_name) == "collections.deque";
-}
-
 bool is_sequence(nb::handle object) {
-  return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || is_deque(object);
+  return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) ||
+         std::string_view(Py_TYPE(object.ptr())->tp_name) == "collections.deque";
 }
 
 // The memory of an array; invalid for what has none.
@@ -207,8 +204,10 @@ std::string name_of(const Seen::Part& part, nb::handle owner) {
 }
 
 bool differs(Difference* difference, nb::handle now, std::string was = {}) {
-  if (difference != nullptr)
-    *difference = {.path = {}, .is_complete = false, .was = std::move(was), .now = nb::borrow(now)};
+  if (difference == nullptr) return false;
+  if (difference->counts != nullptr && !difference->counts(was, now)) return true;
+  difference->was = std::move(was);
+  difference->now = nb::borrow(now);
   return false;
 }
 

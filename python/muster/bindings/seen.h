@@ -58,6 +58,8 @@ struct Difference {
   bool is_complete = false;
   std::string was;  // as repr() has it; empty where the object itself is another one
   nb::object now;   // unset: it is gone
+  // Others are let pass where it is set.
+  bool (*counts)(const std::string& was, nb::handle now) = nullptr;
 };
 
 // Whether `now` is what was seen; else `difference` is filled where it is not null.
