@@ -65,7 +65,9 @@ void gather_updates(Graph& graph) {
 
 std::size_t joined_updates(std::span<const Node> nodes, std::span<const Chosen> chosen) {
   std::size_t count = 1;
-  if (!is_update(*nodes[0].op)) return count;
+  // One for 16-bit numbers, which computes in float32, has no parts.
+  if (!is_update(*nodes[0].op) || chosen[0].kernel == nullptr || chosen[0].kernel->run_part == nullptr)
+    return count;
   while (count < nodes.size() && chosen[count].kernel == chosen[0].kernel) ++count;
   return count;
 }
