@@ -249,6 +249,31 @@ def test_a_value_of_a_class_that_is_set_reaches_its_cells():
     assert value(outer(x)) == 2.0
 
 
+def test_an_object_in_a_list_is_seen_though_a_later_cell_is_the_one_that_names_its_attribute():
+    held = [Config()]
+
+    class Inner(nn.Cell):
+        def construct(self, x):
+            return x * scale_of(held[0])
+
+    def scale_of(config):
+        return config.scale
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.held = held
+            self.inner = nn.SequentialCell(Inner())
+
+        def construct(self, x):
+            return self.inner(x) * len(self.held)
+
+    net = Net()
+    assert value(net(x)) == 1.0
+    held[0].scale = 2.0
+    assert value(net(x)) == 2.0
+
+
 def test_a_cell_whose_method_is_called_and_not_itself_is_looked_into():
     class Inner(nn.Cell):
         def __init__(self):

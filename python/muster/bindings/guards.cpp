@@ -136,12 +136,9 @@ class PythonGuards final : public graph::Guards {
     Seen seen;
     std::string name;
 
-    nb::object now() const {
-      if (!PyWeakref_CheckRef(seen.object.ptr())) return seen.object;
-      PyObject* const object = PyWeakref_GET_OBJECT(seen.object.ptr());
-      return object == Py_None ? nb::object() : nb::borrow(object);
-    }
+    nb::object now() const { return referent(seen.object); }
   };
+
   void note_generators() {
     for (const nb::handle module : objects_->look.random_modules()) {
       const auto is_of = [&](const RandomGenerator& known) { return known.module.is(module); };
@@ -193,7 +190,8 @@ class PythonGuards final : public graph::Guards {
     for (std::size_t i = 0; i < objects_->roots.size(); ++i) {
       const Root& root = objects_->roots[i];
       Seen seen = look_at(look, root);
-      drop_changed(seen, objects_->before[i]);  // two traces that append to one list would end each other
+      drop_changed(seen, objects_->before[i],
+                   root.object);  // two traces that append to one list would end each other
       if (!seen.parts.empty()) objects_->after.push_back({std::move(seen), qualified_name(root.object)});
     }
   }

@@ -107,22 +107,6 @@ bool is_wrapper(nb::handle object) {
 
 bool is_function(nb::handle object) { return PyFunction_Check(object.ptr()) || PyMethod_Check(object.ptr()); }
 
-// Whether two looks saw the same.
-bool is_alike(const Seen& a, const Seen& b) {
-  if (a.kind != b.kind || a.type.ptr() != b.type.ptr() || a.parts.size() != b.parts.size()) return false;
-  const bool is_compared =
-      a.kind == Kind::value || a.kind == Kind::set || a.kind == Kind::bytes || a.kind == Kind::size;
-  if (is_compared && !equal(a.object, b.object)) return false;
-  if (a.kind == Kind::tensor && a.tensor.identity() != b.tensor.identity()) return false;
-  if (a.kind == Kind::object && a.object.ptr() != b.object.ptr()) return false;
-  for (std::size_t i = 0; i < a.parts.size(); ++i) {
-    const nb::object &in_a = a.parts[i].name, &in_b = b.parts[i].name;
-    if (in_a.is_valid() && !in_a.equal(in_b)) return false;
-    if (!is_alike(a.parts[i].seen, b.parts[i].seen)) return false;
-  }
-  return true;
-}
-
 nb::dict attributes_of(nb::handle object) {
   nb::object made = nb::steal(PyObject_GenericGetDict(object.ptr(), nullptr));
   if (made.is_valid() && nb::isinstance<nb::dict>(made)) return nb::steal<nb::dict>(PyDict_Copy(made.ptr()));
@@ -154,12 +138,6 @@ nb::object weakly(nb::handle object) {
   if (made.is_valid()) return made;
   PyErr_Clear();
   return nb::borrow(object);
-}
-
-nb::object referent(const nb::object& kept) {
-  if (!PyWeakref_CheckRef(kept.ptr())) return kept;
-  PyObject* const object = PyWeakref_GET_OBJECT(kept.ptr());
-  return object == Py_None ? nb::object() : nb::borrow(object);
 }
 
 nb::object at_place(const Seen::Part& part, nb::handle owner) {
@@ -270,6 +248,12 @@ Py_ssize_t size_of(nb::handle object) {
 
 }  // namespace
 
+nb::object referent(const nb::object& kept) {
+  if (!PyWeakref_CheckRef(kept.ptr())) return kept;
+  PyObject* const object = PyWeakref_GET_OBJECT(kept.ptr());
+  return object == Py_None ? nb::object() : nb::borrow(object);
+}
+
 bool is_same(const Seen& seen, nb::handle now, Difference* difference) {
   if (!now.is_valid()) return differs(difference, now);
   if (seen.type.is_valid() && now.type().ptr() != seen.type.ptr())
@@ -368,13 +352,14 @@ const Seen::Part* find_part(const Seen& seen, const Seen::Part& wanted) {
 
 }  // namespace
 
-void drop_changed(Seen& after, const Seen& before) {
+void drop_changed(Seen& after, const Seen& before, nb::handle now) {
   if (after.kind != Kind::object) return;
   std::erase_if(after.parts, [&](Seen::Part& part) {
     const Seen::Part* const known = find_part(before, part);
     if (known == nullptr) return false;
-    if (part.seen.kind != Kind::object) return !is_alike(part.seen, known->seen);
-    drop_changed(part.seen, known->seen);
+    const nb::object there = at_place(part, now);
+    if (part.seen.kind != Kind::object) return !is_same(known->seen, there);
+    drop_changed(part.seen, known->seen, there);
     return !part.seen.object.is(known->seen.object);
   });
 }

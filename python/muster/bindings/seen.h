@@ -52,6 +52,9 @@ struct Seen::Part {
   Seen seen;
 };
 
+// An object that is kept weakly, or strongly where it cannot be; unset once it is gone.
+nb::object referent(const nb::object& kept);
+
 // The first difference between what was seen and what is there now.
 struct Difference {
   std::string path;  // "config.scale"
@@ -68,8 +71,8 @@ bool is_same(const Seen& seen, nb::handle now, Difference* difference = nullptr)
 // Puts values back that have changed since: numbers and texts in attributes, variables, lists and dicts.
 void restore(const Seen& seen, nb::handle now);
 
-// Takes out of a later look what had changed since an earlier one: values, containers, arrays and tensors.
-void drop_changed(Seen& after, const Seen& before);
+// Takes out of a look at `now` what had changed since an earlier one: values, containers, arrays and tensors.
+void drop_changed(Seen& after, const Seen& before, nb::handle now);
 
 // Looks at objects, each one once, as deep as names lead that the code it meets loads.
 class Look {
