@@ -1,5 +1,6 @@
 """Code whose Python counts, notes or draws: it does so at each call, as in MindSpore's default mode."""
 
+import collections
 import random
 import sys
 
@@ -44,6 +45,16 @@ class Notes(nn.Cell):
         return x * len(self.sizes) * self.table["calls"]
 
 
+class Tallies(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.tally = collections.Counter()
+
+    def construct(self, x):
+        self.tally["calls"] += 1
+        return x * self.tally["calls"]
+
+
 class Sums(nn.Cell):
     def construct(self, x):
         return x.sum()
@@ -57,7 +68,8 @@ class CountsInModule(nn.Cell):
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"), [(Counts, [1, 2, 3]), (Notes, [1, 4, 9]), (CountsInModule, [1, 2, 3])]
+    ("kind", "expected"),
+    [(Tallies, [1, 2, 3]), (Counts, [1, 2, 3]), (Notes, [1, 4, 9]), (CountsInModule, [1, 2, 3])],
 )
 def test_what_construct_counts_goes_on_at_each_call(kind, expected):
     net = kind()

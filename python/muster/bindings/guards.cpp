@@ -25,9 +25,19 @@ bool is_plain(nb::handle object) {
          PyUnicode_Check(object.ptr());
 }
 
-// Numbers and texts, and lists of nothing else: what people count and note with. A dict that grows is a memo.
+// A Counter, a defaultdict.
+bool is_tally(nb::handle object) {
+  if (!PyDict_Check(object.ptr()) || PyDict_CheckExact(object.ptr())) return false;
+  for (const auto [key, value] : nb::borrow<nb::dict>(object))
+    if (!PyLong_Check(value.ptr()) && !PyFloat_Check(value.ptr())) return false;
+  return true;
+}
+
+// Numbers and texts, and lists of nothing else: what people count and note with. A plain dict that grows is a
+// memo.
 bool is_note(nb::handle object) {
   if (!object.is_valid()) return false;
+  if (is_tally(object)) return true;
   if (!PyList_Check(object.ptr()) && !PyTuple_Check(object.ptr())) return is_plain(object);
   for (const nb::handle item : nb::iter(object))
     if (!is_note(item)) return false;
