@@ -388,9 +388,10 @@ std::vector<Value> wanted(const GradientOptions& options, std::span<const Value>
 template <class History>
 Values with_gradients(History& history, Values outputs, const GradientOptions& options,
                       std::span<const Value> inputs) {
-  if (outputs.empty()) throw Exception(Code::invalid_argument, "the function returned no loss");
+  const std::size_t count = options.losses ? options.losses() : outputs.size();
+  if (count == 0) throw Exception(Code::invalid_argument, "the function returned no loss");
   const std::vector<Value> wrt = wanted(options, inputs);
-  const std::span<const Value> losses(outputs.data(), options.has_aux ? 1 : outputs.size());
+  const std::span<const Value> losses(outputs.data(), options.has_aux ? 1 : count);
   const std::vector<Value> gradients = history.gradient(losses, wrt);
   outputs.insert(outputs.end(), gradients.begin(), gradients.end());
   return outputs;

@@ -28,6 +28,8 @@ struct GradientOptions {
   std::vector<ParameterPtr> parameters = {};  // gradients for these, in this order
   std::vector<std::size_t> positions = {};    // and for these inputs
   bool has_aux = false;  // outputs after the first take no part in the gradient; else all are summed
+  // Where it is set, the first of these are summed: of the outputs that the body gave last.
+  std::function<std::size_t()> losses = {};
 };
 
 // One trace of a function.

@@ -300,8 +300,8 @@ def test_arguments_that_are_no_part_of_a_signature_are_refused():
         def construct(self, x, thing):
             return x
 
-    with pytest.raises(TypeError, match=r"object.*part"):
-        Takes()(ones(1), object())
+    with pytest.raises(TypeError, match="list_iterator"):
+        Takes()(ones(1), iter([1]))
 
 
 def test_shapes_that_do_not_fit_are_an_error_that_names_the_op():

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -18,18 +19,7 @@ namespace {
 
 using graph::Value;
 
-constexpr std::size_t depth_limit = 32;  // of nested lists and dicts
-
-bool is_array(nb::handle object) {  // numpy's, and what else lies in memory as one
-  return PyObject_CheckBuffer(object.ptr()) && !PyBytes_Check(object.ptr()) &&
-         !PyByteArray_Check(object.ptr());
-}
-
-// A tensor becomes an input. A parameter stays what it is: its identity is a part of the graph.
-bool is_input(nb::handle object) {
-  if (!is_value(object)) return is_array(object);
-  return !nb::cast<const Value&>(object).is_parameter();
-}
+constexpr std::size_t object_parts_max = 4096;  // in one argument
 
 // ---- Signatures for people ----
 
@@ -46,41 +36,60 @@ std::pair<std::string, std::string_view> named(std::string_view line, std::size_
   return {fmt::format("argument {}", line.substr(0, equals)), line.substr(equals + 1)};
 }
 
+// Classes by their names alone: "Batch #7f12(" becomes "Batch(".
+std::string without_addresses(std::string_view text) {
+  std::string made;
+  while (true) {
+    const std::size_t address = text.find(" #"), end = text.find('(', address);
+    if (end == text.npos) return made.append(text);
+    made.append(text.substr(0, address));
+    text.remove_prefix(end);
+  }
+}
+
 std::string shown(std::string_view text) {
   constexpr std::size_t length_max = 60;
   if (text == "T") return "a tensor";
   if (text.starts_with('#')) return "an object";
   if (text.ends_with(';')) text.remove_suffix(1);
-  return text.size() <= length_max ? std::string(text) : fmt::format("{}...", text.substr(0, length_max));
+  const std::string named = without_addresses(text);
+  return named.size() <= length_max ? named : fmt::format("{}...", named.substr(0, length_max));
 }
 
-class Rebuilder {
- public:
-  explicit Rebuilder(std::span<const Value> values) : values_(values) {}
+// ---- Leaves ----
 
-  nb::object of(nb::handle object) {
-    if (is_input(object)) return value_object(values_[next_++]);
-    if (nb::isinstance<nb::tuple>(object)) return nb::tuple(list_of(object));
-    if (nb::isinstance<nb::list>(object)) return list_of(object);
-    if (nb::isinstance<nb::dict>(object)) return dict_of(object);
-    return nb::borrow(object);
-  }
+// Numbers, texts and what is made of them: equal where class and text are.
+bool is_plain_leaf(nb::handle object);
 
- private:
-  nb::list list_of(nb::handle sequence) {
-    nb::list made;
-    for (const nb::handle part : nb::iter(sequence)) made.append(of(part));
-    return made;
-  }
-  nb::dict dict_of(nb::handle mapping) {
-    nb::dict made;
-    for (const auto [key, value] : nb::borrow<nb::dict>(mapping)) made[key] = of(value);
-    return made;
-  }
+bool are_plain_leaves(std::initializer_list<nb::handle> parts) {
+  return std::ranges::all_of(parts, [](nb::handle part) { return is_plain_leaf(part); });
+}
 
-  std::span<const Value> values_;
-  std::size_t next_ = 0;
-};
+bool is_plain_leaf(nb::handle object) {
+  PyObject* const pointer = object.ptr();
+  if (object.is_none() || is_number(object) || PyUnicode_Check(pointer) || PyBytes_Check(pointer))
+    return true;
+  if (PyComplex_Check(pointer) || PyRange_Check(pointer) || pointer == Py_Ellipsis) return true;
+  if (PySlice_Check(pointer))
+    return are_plain_leaves({object.attr("start"), object.attr("stop"), object.attr("step")});
+  if (!PyAnySet_Check(pointer)) return false;
+  return std::ranges::all_of(nb::list(object), [](nb::handle part) { return is_plain_leaf(part); });
+}
+
+bool is_compared_by_identity(nb::handle object) {
+  return Py_TYPE(object.ptr())->tp_richcompare == PyBaseObject_Type.tp_richcompare;
+}
+
+// What stays what it is as long as it lives: cells, functions, classes, modules, members of an Enum, and what
+// compares by value.
+bool is_known_by_identity(nb::handle object) {
+  if (is_value(object) || nb::isinstance<nn::Cell>(object) || PyCallable_Check(object.ptr()) != 0)
+    return true;
+  if (is_dtype(object) || PyModule_Check(object.ptr())) return true;
+  if (PyIter_Check(object.ptr()) != 0) return false;  // it would be empty at the second call
+  const hashfunc hash = Py_TYPE(object.ptr())->tp_hash;
+  return hash != PyBaseObject_Type.tp_hash && hash != &PyObject_HashNotImplemented;
+}
 
 }  // namespace
 
@@ -90,7 +99,8 @@ Arguments::Arguments(nb::handle positional, nb::handle keywords)
   tensors_.reserve(static_cast<std::size_t>(count));
   for (Py_ssize_t i = 0; i < count; ++i) {
     first_tensor_.push_back(tensors_.size());
-    collect(PyTuple_GET_ITEM(positional.ptr(), i), 0);
+    first_holder_.push_back(holders_.size());
+    collect_argument(PyTuple_GET_ITEM(positional.ptr(), i));
     signature_ += '\n';
   }
   positional_tensors_ = tensors_.size();
@@ -103,7 +113,7 @@ Arguments::Arguments(nb::handle positional, nb::handle keywords)
 void Arguments::collect_keywords() {
   for (const auto [key, value] : nb::borrow<nb::dict>(keywords_)) {
     signature_ += fmt::format("{}=", nb::repr(key).c_str());
-    collect(value, 0);
+    collect_argument(value);
     signature_ += '\n';
   }
 }
@@ -140,60 +150,117 @@ Arguments::Position Arguments::of_position(std::size_t position) const {
 }
 
 nb::object Arguments::argument_with(std::size_t position, std::span<const Value> values) const {
-  return Rebuilder(values).of(PyTuple_GET_ITEM(positional_.ptr(), static_cast<Py_ssize_t>(position)));
+  const std::span<const Holder> holders = std::span(holders_).subspan(first_holder_[position]);
+  return ArgumentCopier(holders, values)
+      .copy(PyTuple_GET_ITEM(positional_.ptr(), static_cast<Py_ssize_t>(position)));
 }
 
-void Arguments::collect(nb::handle object, std::size_t depth) {
+bool Arguments::collect_argument(nb::handle object) {
+  met_.clear();
+  parts_in_objects_ = 0;
+  return collect(object, 0);
+}
+
+bool Arguments::collect(nb::handle object, std::size_t depth) {
   if (is_input(object)) {
     tensors_.push_back(value_from(object));
     signature_ += 'T';
-    return;
-  }
-  if (depth >= depth_limit) throw nb::value_error("arguments are nested too deeply");
-  if (nb::isinstance<nb::tuple>(object) || nb::isinstance<nb::list>(object))
-    return collect_sequence(object, depth);
-  if (nb::isinstance<nb::dict>(object)) return collect_mapping(object, depth);
-  if (collect_plain(object)) return;
-  throw nb::type_error(
-      ("an argument of type " + class_name(object) +
-       " cannot be a part of a graph's signature; pass tensors, numbers, strings, None, dtypes, "
-       "parameters, cells, functions, or tuples, lists and dicts of them")
-          .c_str());
-}
-
-void Arguments::collect_sequence(nb::handle object, std::size_t depth) {
-  signature_ += nb::isinstance<nb::tuple>(object) ? '(' : '[';
-  for (const nb::handle part : nb::iter(object)) collect(part, depth + 1);
-  signature_ += ')';
-}
-
-void Arguments::collect_mapping(nb::handle object, std::size_t depth) {
-  signature_ += '{';
-  for (const auto [key, value] : nb::borrow<nb::dict>(object)) {
-    signature_ += fmt::format("{}:", nb::repr(key).c_str());
-    collect(value, depth + 1);
-  }
-  signature_ += '}';
-}
-
-bool Arguments::collect_plain(nb::handle object) {
-  if (object.is_none() || is_number(object) || nb::isinstance<nb::str>(object)) {
-    signature_ += fmt::format("{} {};", class_name(object), nb::repr(object).c_str());
     return true;
   }
-  const bool by_identity = is_value(object) || nb::isinstance<nn::Cell>(object) ||
-                           PyCallable_Check(object.ptr()) != 0 || is_dtype(object);
-  if (!by_identity) return false;
-  signature_ += fmt::format("#{};", reinterpret_cast<std::uintptr_t>(object.ptr()));
-  identities_.push_back(nb::borrow(object));
-  return true;
+  const Container container = container_of(object);
+  if (container != Container::none) return collect_container(object, container, depth);
+  collect_leaf(object);
+  return false;
 }
 
-std::pair<nb::object, nb::object> Arguments::with(std::span<const Value> values) const {
-  Rebuilder rebuild(values);
-  nb::object positional = rebuild.of(positional_);
-  nb::object keywords = keywords_.is_valid() ? rebuild.of(keywords_) : nb::object(nb::dict());
-  return {std::move(positional), std::move(keywords)};
+bool Arguments::collect_container(nb::handle object, Container container, std::size_t depth) {
+  const auto [known, is_new] = met_.try_emplace(object.ptr(), holders_.size());
+  const std::size_t index = known->second;
+  if (!is_new) {
+    signature_ += fmt::format("@{}", index);
+    return holders_[index].holds_tensors;
+  }
+  holders_.push_back({.object = object, .holds_tensors = true});  // what holds itself asks before it is known
+  const bool holds_tensors = collect_parts(object, container, depth);
+  holders_[index].holds_tensors = holds_tensors;
+  return holds_tensors;
+}
+
+bool Arguments::collect_parts(nb::handle object, Container container, std::size_t depth) {
+  const std::vector<ContainerPart> parts = parts_of(object);
+  const bool is_object = container == Container::object;
+  open_objects_ += is_object ? 1 : 0;
+  if (open_objects_ > 0) parts_in_objects_ += parts.size();
+  bool holds_tensors = false;
+  if (depth >= container_depth_max || parts_in_objects_ > object_parts_max) {
+    holders_.back().is_opaque = true;
+    refuse(fmt::format("an argument holds objects with more than {} parts, or {} deep in each other",
+                       object_parts_max, container_depth_max));
+  } else {
+    open_container(object, container);
+    if (parts.empty() && is_object && is_compared_by_identity(object)) write_identity(object);  // a marker
+    for (const ContainerPart& part : parts) {
+      write_key(part, container);
+      holds_tensors |= collect(part.value, depth + 1);
+    }
+    signature_ += ')';
+  }
+  open_objects_ -= is_object ? 1 : 0;
+  return holds_tensors;
+}
+
+void Arguments::open_container(nb::handle object, Container container) {
+  const bool is_exact =
+      PyTuple_CheckExact(object.ptr()) || PyList_CheckExact(object.ptr()) || PyDict_CheckExact(object.ptr());
+  if (is_exact) {
+    signature_ += container == Container::tuple ? '(' : container == Container::list ? '[' : '{';
+    return;
+  }
+  const nb::handle type = object.type();
+  signature_ += fmt::format("{} #{:x}(", class_name(object), reinterpret_cast<std::uintptr_t>(type.ptr()));
+  identities_.push_back(nb::borrow(type));
+}
+
+void Arguments::write_key(const ContainerPart& part, Container container) {
+  if (part.place == ContainerPart::Place::attribute)
+    signature_ += fmt::format(".{}=", nb::str(part.key).c_str());
+  else if (container == Container::dict)
+    signature_ += fmt::format("{}:", nb::repr(part.key).c_str());
+}
+
+void Arguments::collect_leaf(nb::handle object) {
+  if (is_plain_leaf(object)) {
+    signature_ += fmt::format("{} {};", class_name(object), nb::repr(object).c_str());
+    return;
+  }
+  // What an object keeps beside its tensors is not looked at more closely than its name in it.
+  if (!is_known_by_identity(object) && open_objects_ == 0)
+    refuse(
+        fmt::format("an argument of type {} cannot be a part of a graph's signature; pass tensors, numbers, "
+                    "texts, None, dtypes, parameters, cells, functions, or tuples, lists, dicts and objects "
+                    "of them",
+                    class_name(object)));
+  write_identity(object);
+}
+
+void Arguments::write_identity(nb::handle object) {
+  signature_ += fmt::format("#{};", reinterpret_cast<std::uintptr_t>(object.ptr()));
+  identities_.push_back(nb::borrow(object));
+}
+
+void Arguments::refuse(std::string text) {
+  if (refusal_.empty()) refusal_ = std::move(text);
+}
+
+CopiedArguments Arguments::with(std::span<const Value> values) const {
+  ArgumentCopier copier(holders_, values);
+  nb::list positional;
+  for (const nb::handle argument : nb::iter(positional_)) positional.append(copier.copy(argument));
+  nb::dict keywords;
+  if (keywords_.is_valid())
+    for (const auto [name, argument] : nb::borrow<nb::dict>(keywords_))
+      keywords[name] = copier.copy(argument);
+  return {nb::tuple(positional), std::move(keywords), copier.take_copies()};
 }
 
 }  // namespace muster::python

@@ -5,10 +5,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "muster/graph/graph.h"
 #include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/copied_arguments.h"
 
 namespace muster::python {
 
@@ -37,21 +40,38 @@ class Arguments {
   // Objects that the signature names by their address and that must therefore live as long as it is kept.
   const std::vector<nb::object>& identities() const { return identities_; }
 
-  // The same arguments with `values` instead of the tensors: (args, kwargs).
-  std::pair<nb::object, nb::object> with(std::span<const graph::Value> values) const;
+  // Why a graph cannot take them; empty when it can. Code that runs op by op takes whatever there is.
+  const std::string& refusal() const { return refusal_; }
+
+  // The same arguments with `values` instead of the tensors.
+  CopiedArguments with(std::span<const graph::Value> values) const;
+
+  // The containers among them, in order of appearance; one that stands twice in one argument is there once.
+  std::span<const Holder> holders() const { return holders_; }
 
  private:
-  void collect(nb::handle object, std::size_t depth);
-  void collect_sequence(nb::handle object, std::size_t depth);
-  void collect_mapping(nb::handle object, std::size_t depth);
+  // Each of these says whether tensors are in it.
+  bool collect_argument(nb::handle object);
+  bool collect(nb::handle object, std::size_t depth);
+  bool collect_container(nb::handle object, Container container, std::size_t depth);
+  bool collect_parts(nb::handle object, Container container, std::size_t depth);
+  void open_container(nb::handle object, Container container);
+  void write_key(const ContainerPart& part, Container container);
+  void collect_leaf(nb::handle object);
+  void write_identity(nb::handle object);
   void collect_keywords();
-  bool collect_plain(nb::handle object);
+  void refuse(std::string text);
 
   nb::handle positional_;
   nb::handle keywords_;
   std::vector<graph::Value> tensors_;
-  std::vector<std::size_t> first_tensor_;  // of each positional argument
-  std::size_t positional_tensors_ = 0;     // how many they hold together
+  std::vector<Holder> holders_;
+  std::unordered_map<PyObject*, std::size_t> met_;  // containers of the argument in progress
+  std::size_t parts_in_objects_ = 0;                // of that argument
+  std::size_t open_objects_ = 0;
+  std::string refusal_;
+  std::vector<std::size_t> first_tensor_, first_holder_;  // of each positional argument
+  std::size_t positional_tensors_ = 0;                    // how many they hold together
   std::string signature_;
   std::vector<nb::object> identities_;
 };

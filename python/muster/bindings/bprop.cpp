@@ -4,8 +4,10 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "python/muster/bindings/cell.h"
+#include "python/muster/bindings/pytree.h"
 
 namespace muster::python {
 namespace {
@@ -21,10 +23,9 @@ bool is_list_of_parts(nb::handle object) {
 void collect_tensors(nb::handle object, Values& found) {
   if (is_value(object)) {
     found.push_back(nb::cast<const Value&>(object));
-  } else if (is_list_of_parts(object)) {
-    for (const nb::handle part : nb::iter(object)) collect_tensors(part, found);
-  } else if (nb::isinstance<nb::dict>(object)) {
-    for (const auto [key, part] : nb::borrow<nb::dict>(object)) collect_tensors(part, found);
+  } else if (const Container container = container_of(object);
+             container != Container::none && container != Container::object) {
+    for (const ContainerPart& part : parts_of(object)) collect_tensors(part.value, found);
   }
 }
 
@@ -35,17 +36,11 @@ nb::object rebuilt(nb::handle object, std::span<const Value>& values) {
     values = values.subspan(1);
     return made;
   }
-  if (is_list_of_parts(object)) {
-    nb::list made;
-    for (const nb::handle part : nb::iter(object)) made.append(rebuilt(part, values));
-    return nb::isinstance<nb::tuple>(object) ? nb::object(nb::tuple(made)) : nb::object(made);
-  }
-  if (nb::isinstance<nb::dict>(object)) {
-    nb::dict made;
-    for (const auto [key, part] : nb::borrow<nb::dict>(object)) made[key] = rebuilt(part, values);
-    return made;
-  }
-  return nb::borrow(object);
+  const Container container = container_of(object);
+  if (container == Container::none || container == Container::object) return nb::borrow(object);
+  std::vector<ContainerPart> parts = parts_of(object);
+  for (ContainerPart& part : parts) part.value = rebuilt(part.value, values);
+  return container_of_parts(object.type(), parts);
 }
 
 // What bprop gave, taken apart as the arguments are.

@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -66,14 +67,17 @@ nb::object call_construct(nb::handle self, Cell& cell, nb::handle positional, nb
   const graph::Values inputs = precision.inputs
                                    ? graph::floating_as(given.tensors(), *precision.inputs)
                                    : graph::Values(given.tensors().begin(), given.tensors().end());
-  const auto [args, kwargs] = given.with(inputs);
-  const nb::object result = call_plainly(self, cell, args, kwargs);
-  if (!precision.outputs) return result;
-  graph::Values outputs;
-  const ResultForm form = ResultForm::of(result, outputs, cell.description() + ".construct");
-  outputs = graph::floating_as(outputs, *precision.outputs);
-  std::span<const graph::Value> rest = outputs;
-  return form.build(rest);
+  const CopiedArguments copied = given.with(inputs);
+  const nb::object result = call_plainly(self, cell, copied.positional, copied.keywords);
+  if (!precision.outputs && copied.changes().empty()) return result;
+  graph::Values values;
+  const CallForm form = CallForm::of(result, copied, values, cell.description() + ".construct");
+  if (precision.outputs) {
+    const auto outputs = std::span(values).first(form.result_count());
+    std::ranges::copy(graph::floating_as(outputs, *precision.outputs), outputs.begin());
+  }
+  std::span<const graph::Value> rest = values;
+  return form.build(rest, given.holders());
 }
 
 // The plan cache of a cell with a Python construct. It belongs to the cell, so it only borrows it.
@@ -113,7 +117,7 @@ nb::object call_built_in_cell(Cell& cell, const nb::args& positional, const nb::
     const nb::gil_scoped_release unlocked;
     values = cell.call(inputs, context);
   }
-  return values_object(values);
+  return result_for_python(cell, values);
 }
 
 // ---- Attributes: children and parameters register themselves ----------------------------------------------

@@ -104,6 +104,9 @@ class Trampoline final : public Base, public PythonPart {
   }
 };
 
+// What Python gets of what a cell gave: its values, or the loss and the gradients of a step by name.
+nb::object result_for_python(const nn::Cell& cell, const graph::Values& values);
+
 // self(*args, **kwargs).
 nb::any call_cell(nb::handle self, const nb::args& positional, const nb::kwargs& keywords);
 
@@ -132,7 +135,7 @@ nb::class_<Made, Parent, Trampoline<Made>> bind_cell_class(nb::module_& core, co
     made.def(
         "construct",
         [](Made& self, const nb::args& inputs) {  // not virtual: this is what super().construct(...) calls
-          return nb::borrow<nb::any>(values_object(self.Made::construct(tensors_of(inputs, self))));
+          return nb::borrow<nb::any>(result_for_python(self, self.Made::construct(tensors_of(inputs, self))));
         },
         nb::arg("inputs"), "What the cell computes.");
   return made;

@@ -105,9 +105,11 @@ class GradientFunction {
     for (const std::size_t position : wanted_.positions) sought.add(arguments.of_position(position));
     if (function_ == nullptr || sought != sought_) {
       function_ = std::make_unique<TracedFunction>(name_, calling(code_), [&](graph::Body body) {
-        return graph::value_and_grad(
-            name_, std::move(body),
-            {.parameters = sought.parameters, .positions = sought.inputs, .has_aux = has_aux_});
+        return graph::value_and_grad(name_, std::move(body),
+                                     {.parameters = sought.parameters,
+                                      .positions = sought.inputs,
+                                      .has_aux = has_aux_,
+                                      .losses = [this] { return function_->result_count(); }});
       });
       sought_ = std::move(sought);
     }

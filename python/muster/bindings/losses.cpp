@@ -189,7 +189,8 @@ void bind_wrappers(nb::module_& core) {
                                         "their names.")
       .def("__init__", &init_train_one_step, keeps_arguments, nb::arg("network"), nb::arg("optimizer"),
            nb::arg("sens") = nb::none(), nb::arg("return_grad") = false,
-           "Gradients are of loss * `sens`. With `return_grad` the result is (loss, gradients...).")
+           "Gradients are of loss * `sens`. With `return_grad` the result is (loss, gradients), these in a "
+           "dict by the names of their parameters.")
       .def_prop_ro(
           "weights",
           [](const nn::TrainOneStepCell& self) {
@@ -208,6 +209,16 @@ void bind_losses(nb::module_& core) {
   bind_differences(core);
   bind_binary(core);
   bind_classes(core);
+}
+
+nb::object result_for_python(const nn::Cell& cell, const graph::Values& values) {
+  const auto* const step = dynamic_cast<const nn::TrainOneStepCell*>(&cell);
+  if (step == nullptr || !step->options().return_grad) return values_object(values);
+  nb::dict gradients;
+  std::size_t i = 1;  // behind the loss
+  for (const graph::ParameterPtr& parameter : step->optimizer()->updated_parameters())
+    gradients[nb::str(parameter->name().c_str())] = value_object(values[i++]);
+  return nb::make_tuple(value_object(values[0]), std::move(gradients));
 }
 
 void bind_training_cells(nb::module_& core) { bind_wrappers(core); }

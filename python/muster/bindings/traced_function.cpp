@@ -51,10 +51,20 @@ TracedFunction::TracedFunction(std::string name, Code code, const Maker& maker)
 
 Values TracedFunction::body(std::span<const Value> inputs) {
   const nb::gil_scoped_acquire lock;
-  const auto [positional, keywords] = current_->with(inputs);
+  if (makes_plan_ && !graph::falls_back() && !current_->refusal().empty()) {
+    graph::note_untraceable();
+    throw nb::type_error(current_->refusal().c_str());
+  }
+  const CopiedArguments given = current_->with(inputs);
   Values values;
-  const nb::object result = code_(positional, keywords);
-  traced_form_ = std::make_shared<ResultForm>(ResultForm::of(result, values, name_));
+  try {
+    const nb::object result = code_(given.positional, given.keywords);
+    traced_form_ = std::make_shared<CallForm>(CallForm::of(result, given, values, name_));
+  } catch (...) {
+    given.restore();
+    throw;
+  }
+  given.restore();  // call() changes what the code changed
   const auto& identities = current_->identities();
   identities_.insert(identities_.end(), identities.begin(), identities.end());
   return values;
@@ -83,16 +93,17 @@ Values TracedFunction::run(const Arguments& arguments) {
 
 TracedFunction::Answer TracedFunction::call(const Arguments& arguments) {
   const Replaced current(current_, &arguments);
-  const Replaced form(traced_form_, std::shared_ptr<const ResultForm>());
+  const Replaced makes_plan(makes_plan_, !function_->runs_inline());
+  const Replaced form(traced_form_, std::shared_ptr<const CallForm>());
   Values values = run(arguments);
-  std::shared_ptr<const ResultForm> of_result = traced_form_;
+  std::shared_ptr<const CallForm> form_of_call = traced_form_;
   if (!function_->runs_inline()) {
     auto& known = forms_[function_->plan()];
-    if (of_result) known = of_result;
-    of_result = known;
+    if (form_of_call) known = form_of_call;
+    form_of_call = known;
   }
   std::span<const Value> rest = values;
-  nb::object result = of_result->build(rest);
+  nb::object result = form_of_call->build(rest, arguments.holders());
   return {std::move(result), {rest.begin(), rest.end()}};
 }
 

@@ -39,6 +39,9 @@ class TracedFunction {
   Answer call(const Arguments& arguments);
 
   const graph::Function& function() const { return *function_; }
+  // How many of the values that the body gave last are the result's; those behind them are for arguments
+  // that the code changes.
+  std::size_t result_count() const { return traced_form_ == nullptr ? 0 : traced_form_->result_count(); }
 
  private:
   graph::Values body(std::span<const graph::Value> inputs);
@@ -49,11 +52,12 @@ class TracedFunction {
   Code code_;
   std::shared_ptr<graph::Function> function_;
   const Arguments* current_ = nullptr;  // of the call in progress, for the body
+  bool makes_plan_ = false;             // that call, if it is the first of its kind
 
   // What the code returned has one form for each plan; `traced_form_` is of the trace in the call in
   // progress.
-  std::unordered_map<const graph::Plan*, std::shared_ptr<const ResultForm>> forms_;
-  std::shared_ptr<const ResultForm> traced_form_;
+  std::unordered_map<const graph::Plan*, std::shared_ptr<const CallForm>> forms_;
+  std::shared_ptr<const CallForm> traced_form_;
   std::vector<nb::object> identities_;  // objects whose addresses are in the signatures of traces
 
   // Of the last call; calls with tensors alone under the same context share it.

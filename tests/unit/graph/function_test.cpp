@@ -291,6 +291,16 @@ TEST(ValueAndGrad, SumsAllOutputsWithoutAux) {
   EXPECT_THAT(elements((*function->call(inputs, "", {}))[2]), ElementsAre(3, 3));
 }
 
+TEST(ValueAndGrad, SumsAsManyOutputsAsAreLosses) {
+  const auto function = value_and_grad("f",
+                                       [](std::span<const Value> inputs) -> Values {
+                                         return {twice(inputs[0]), inputs[0], inputs[0]};
+                                       },
+                                       {.positions = {0}, .losses = [] { return std::size_t{2}; }});
+  const std::vector<Tensor> inputs{vector_of({1, 2})};
+  EXPECT_THAT(elements((*function->call(inputs, "", {}))[3]), ElementsAre(3, 3));
+}
+
 TEST(ValueAndGrad, NamesTheOpThatHasNoGradient) {
   const ParameterPtr a = parameter("a", {1, 2});
   const auto function = value_and_grad("f",
