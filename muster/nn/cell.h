@@ -45,6 +45,12 @@ struct CellState {
 // Subclasses insert children and parameters in their constructor and compute in construct, by ops and by
 // calling children. Every write that could change the graph raises the version, so that cached plans of the
 // old tree are not used again. Threads: a tree of cells is used by one thread at a time.
+// What a loss function was given, the outputs of a network and the label, and what it gave.
+struct LossCall {
+  Values given;
+  Values loss;
+};
+
 class Cell : public graph::Versioned {
  public:
   using Children = std::vector<std::pair<std::string, std::shared_ptr<Cell>>>;
@@ -82,6 +88,10 @@ class Cell : public graph::Versioned {
     const std::array<Value, sizeof...(Inputs)> all{Value(inputs)...};
     return call(all);
   }
+
+  // `loss_fn` of what this network gives for all inputs but the last, and of the last, the label; with
+  // `add_cast_fp32` in float32. Where both are written in Python, what the network returned is one argument.
+  virtual LossCall call_with_loss(std::span<const Value> inputs, Cell& loss_fn, bool add_cast_fp32 = false);
 
   // In a job that divides a network over its workers, what such calls give goes to all of them, instead of
   // staying where it is made. Before the first call.

@@ -39,6 +39,12 @@ Values outputs_and_label(Cell& network, std::span<const Value> inputs, bool add_
   return add_cast_fp32 ? graph::floating_as(given, DType::float32) : given;
 }
 
+LossCall Cell::call_with_loss(std::span<const Value> inputs, Cell& loss_fn, bool add_cast_fp32) {
+  LossCall call{.given = outputs_and_label(*this, inputs, add_cast_fp32), .loss = {}};
+  call.loss = loss_fn.call(call.given);
+  return call;
+}
+
 WithLossCell::WithLossCell(CellPtr backbone, CellPtr loss_fn, bool add_cast_fp32)
     : Cell("WithLossCell"),
       backbone_(std::move(backbone)),
@@ -51,7 +57,7 @@ WithLossCell::WithLossCell(CellPtr backbone, CellPtr loss_fn, bool add_cast_fp32
 
 Values WithLossCell::construct(std::span<const Value> inputs) {
   require_inputs(*this, inputs, 2, "data and label");
-  return loss_fn_->call(outputs_and_label(*backbone_, inputs, add_cast_fp32_));
+  return backbone_->call_with_loss(inputs, *loss_fn_, add_cast_fp32_).loss;
 }
 
 WithEvalCell::WithEvalCell(CellPtr network, CellPtr loss_fn, bool add_cast_fp32)
@@ -65,9 +71,8 @@ WithEvalCell::WithEvalCell(CellPtr network, CellPtr loss_fn, bool add_cast_fp32)
 }
 
 Values WithEvalCell::construct(std::span<const Value> inputs) {
-  Values outputs = outputs_and_label(*network_, inputs, add_cast_fp32_);
-  if (loss_fn_ == nullptr) return outputs;
-  const Values loss = loss_fn_->call(outputs);
+  if (loss_fn_ == nullptr) return outputs_and_label(*network_, inputs, add_cast_fp32_);
+  auto [outputs, loss] = network_->call_with_loss(inputs, *loss_fn_, add_cast_fp32_);
   if (loss.empty()) throw Exception(Code::invalid_argument, "the loss function gave no loss");
   outputs.insert(outputs.begin(), loss.front());
   return outputs;

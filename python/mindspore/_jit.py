@@ -124,7 +124,7 @@ def _plain(result):
     """The result as a graph of MindSpore gives it: without numpy's objects, and sequences for iterators."""
     if type(result) in (tuple, list):
         return type(result)(_plain(each) for each in result)
-    if isinstance(result, dict):
+    if type(result) is dict:
         return {key: _plain(each) for key, each in result.items()}
     if isinstance(result, _ITERABLES):
         kind = list if _gives_list(result) else tuple

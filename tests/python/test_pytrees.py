@@ -11,9 +11,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from muster.dataset import NumpySlicesDataset
 
 import muster
-from muster import Tensor, nn
+from muster import Tensor, nn, train
 
 Pair = namedtuple("Pair", "first second")
 
@@ -408,3 +409,53 @@ def test_a_step_that_returns_gradients_names_them():
     loss, gradients = step(Tensor(np.ones((2, 3), np.float32)), Tensor(np.ones((2, 2), np.float32)))
     assert loss.shape == ()
     assert {name: grad.shape for name, grad in gradients.items()} == {"weight": (2, 3), "bias": (2,)}
+
+
+class Scored(nn.Cell):
+    """A network that returns its scores in a structure."""
+
+    def __init__(self, wrap):
+        super().__init__()
+        self.fc = nn.Dense(3, 2)
+        self.wrap = wrap
+
+    def construct(self, x):
+        return self.wrap(self.fc(x))
+
+
+class FirstOf(nn.Cell):
+    """The loss of a structure and a label; that it is given nothing else is seen by `more`."""
+
+    def __init__(self, first):
+        super().__init__()
+        self.first = first
+
+    def construct(self, outputs, label, more=None):
+        assert more is None
+        return ((self.first(outputs) - label) ** 2).mean()
+
+
+STRUCTURES = {
+    "a tuple": (lambda y: (y, y), lambda out: out[0]),
+    "a namedtuple": (lambda y: Pair(y, y), lambda out: out.first),
+    "a dict": (lambda y: {"y": y, "z": y}, lambda out: out["y"]),
+    "a dataclass": (lambda y: Batch(y, y), lambda out: out.data),
+    "a tensor": (lambda y: y, lambda out: out),
+}
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+@pytest.mark.parametrize("amp_level", ["O0", "O2"])
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_a_loss_gets_what_the_network_returned_as_one_argument(name, amp_level, mode):
+    muster.set_context(mode=mode)
+    muster.set_seed(1)
+    wrap, first = STRUCTURES[name]
+    net = Scored(wrap)
+    columns = {"x": np.ones((4, 3), np.float32), "y": np.ones((4, 2), np.float32)}
+    rows = NumpySlicesDataset(columns, shuffle=False).batch(2)
+    sgd = nn.SGD(net.trainable_params(), 0.1)
+    model = train.Model(net, FirstOf(first), sgd, metrics={"loss"}, amp_level=amp_level)
+    before = model.eval(rows)["loss"]
+    model.train(2, rows)
+    assert model.eval(rows)["loss"] < before / 2

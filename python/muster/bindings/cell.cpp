@@ -28,98 +28,6 @@ namespace {
 using nn::Cell;
 using nn::CellPtr;
 
-// Whether the class of `self` has a construct of its own, written in Python, or as good as that.
-bool overrides_construct(nb::handle self) {
-  if (nb::isinstance<nn::SequentialCell>(self))
-    return dynamic_cast<PythonPart*>(&nb::cast<Cell&>(self)) != nullptr;
-  static const PyTypeObject* const bound = Py_TYPE(nb::type<nn::ReLU>().attr("construct").ptr());
-  const nb::object construct = nb::getattr(self.type(), "construct", nb::none());
-  return !construct.is_none() && Py_TYPE(construct.ptr()) != bound;
-}
-
-nb::object called(nb::handle function, nb::handle positional, nb::handle keywords) {
-  nb::object result = nb::steal(PyObject_Call(function.ptr(), positional.ptr(), keywords.ptr()));
-  if (!result.is_valid()) throw nb::python_error();
-  return result;
-}
-
-nb::object call_plainly(nb::handle self, Cell& cell, nb::handle positional, nb::handle keywords) {
-  const auto construct = [&](nb::handle args, nb::handle kwargs) {
-    guard_construct(self);
-    return called(self.attr("construct"), args, kwargs);
-  };
-  const auto constructed = [&] {
-    return has_hooks(self) ? with_hooks(self, cell, positional, keywords, construct)
-                           : construct(positional, keywords);
-  };
-  return notes_bprop(self) ? with_python_bprop(self, cell, positional, keywords, constructed) : constructed();
-}
-
-// What Cell::call does around construct.
-nb::object call_construct(nb::handle self, Cell& cell, nb::handle positional, nb::handle keywords) {
-  cell.require_possible_place();
-  const Cell::PlacedScope placed(cell);
-  const graph::CellScope of_cell(cell);
-  if (!cell.precision()) return call_plainly(self, cell, positional, keywords);
-  const nn::CellPrecision precision = *cell.precision();
-  const graph::PrecisionScope scope(precision.ops);
-  const Arguments given(positional, keywords);
-  const graph::Values inputs = precision.inputs
-                                   ? graph::floating_as(given.tensors(), *precision.inputs)
-                                   : graph::Values(given.tensors().begin(), given.tensors().end());
-  const CopiedArguments copied = given.with(inputs);
-  const nb::object result = call_plainly(self, cell, copied.positional, copied.keywords);
-  if (!precision.outputs && copied.changes().empty()) return result;
-  graph::Values values;
-  const CallForm form = CallForm::of(result, copied, values, cell.description() + ".construct");
-  if (precision.outputs) {
-    const auto outputs = std::span(values).first(form.result_count());
-    std::ranges::copy(graph::floating_as(outputs, *precision.outputs), outputs.begin());
-  }
-  std::span<const graph::Value> rest = values;
-  return form.build(rest, given.holders());
-}
-
-// The plan cache of a cell with a Python construct. It belongs to the cell, so it only borrows it.
-TracedFunction& outside_function(nb::handle self, Cell& cell, PythonPart& part) {
-  if (part.outside == nullptr)
-    part.outside = std::make_unique<TracedFunction>(
-        cell.class_name(),
-        [self, &cell](nb::handle positional, nb::handle keywords) {
-          graph::watch(cell);
-          return call_construct(self, cell, positional, keywords);
-        },
-        [&cell](graph::Body body) { return function_around(cell.class_name(), std::move(body)); });
-  return *part.outside;
-}
-
-nb::object call_python_cell(nb::handle self, Cell& cell, const nb::args& positional,
-                            const nb::kwargs& keywords) {
-  if (graph::is_tracing()) {
-    graph::watch(cell);
-    return call_construct(self, cell, positional, keywords);
-  }
-  if (cell.runs_op_by_op()) return call_construct(self, cell, positional, keywords);
-  auto* part = dynamic_cast<PythonPart*>(&cell);
-  MUSTER_CHECK(part != nullptr, "a Python subclass of a cell has no trampoline");
-  return outside_function(self, cell, *part).call(Arguments(positional, keywords)).result;
-}
-
-nb::object call_built_in_cell(Cell& cell, const nb::args& positional, const nb::kwargs& keywords) {
-  if (PyDict_GET_SIZE(keywords.ptr()) > 0)
-    throw nb::type_error((cell.description() + " takes no keyword arguments").c_str());
-  const graph::Values inputs = tensors_of(positional, cell);
-  graph::Values values;
-  if (graph::is_tracing()) {
-    values = cell.call(inputs);
-  } else {
-    const graph::RunContext context = graph::default_context();  // inside of an eager step: that step's
-    const nb::gil_scoped_release unlocked;
-    values = cell.call(inputs, context);
-  }
-  return result_for_python(cell, values);
-}
-
 // ---- Attributes: children and parameters register themselves ----------------------------------------------
 
 bool has_parameter(const Cell& cell, const std::string& name) {
@@ -423,14 +331,6 @@ graph::Values tensors_of(const nb::args& arguments, const Cell& cell) {
     else
       add(argument);
   return values;
-}
-
-nb::any call_cell(nb::handle self, const nb::args& positional, const nb::kwargs& keywords) {
-  Cell& cell = nb::cast<Cell&>(self);
-  if (cell.is_paused() && !graph::is_tracing()) return nb::borrow<nb::any>(nb::none());
-  const nb::object result = overrides_construct(self) ? call_python_cell(self, cell, positional, keywords)
-                                                      : call_built_in_cell(cell, positional, keywords);
-  return nb::borrow<nb::any>(result);
 }
 
 void bind_cell(nb::module_& core) {

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -45,6 +46,11 @@ nb::object call_in_sequence(const nn::Cell& cell, const nb::args& inputs);
 
 // The tensors among `arguments`, of a cell that takes tensors only.
 graph::Values tensors_of(const nb::args& arguments, const nn::Cell& cell);
+
+// Cell::call_with_loss, where the network and the loss have constructs in Python; else nothing was done.
+std::optional<nn::LossCall> call_with_python_loss(nb::handle self, nn::Cell& network,
+                                                  std::span<const graph::Value> inputs, nn::Cell& loss_fn,
+                                                  bool add_cast_fp32);
 
 // `Base` as Python makes it. C++ code that calls construct reaches the Python override, if there is one.
 template <class Base>
@@ -86,6 +92,13 @@ class Trampoline final : public Base, public PythonPart {
     graph::Values values;
     ResultForm::of(result, values, this->description() + ".construct");
     return values;
+  }
+
+  nn::LossCall call_with_loss(std::span<const graph::Value> inputs, nn::Cell& loss_fn,
+                              bool add_cast_fp32) override {
+    const nb::gil_scoped_acquire lock;
+    auto call = call_with_python_loss(nb_trampoline.base(), *this, inputs, loss_fn, add_cast_fp32);
+    return call ? *std::move(call) : Base::call_with_loss(inputs, loss_fn, add_cast_fp32);
   }
 
   void set_train(bool training) override {
