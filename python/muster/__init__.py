@@ -41,7 +41,6 @@ from muster._core import (
     load_param_into_net,
     load_state,
     recompute,
-    recoverable,
     reset_auto_parallel_context,
     reset_ps_context,
     save_checkpoint,
@@ -57,6 +56,7 @@ from muster._core import (
     value_and_grad,
 )
 from muster._groups import Group, new_group
+from muster._recoverable import recoverable
 from muster._session import init
 from muster._version import __version__ as __version__
 from muster.nn import Cell

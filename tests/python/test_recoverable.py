@@ -133,6 +133,28 @@ def test_a_body_that_was_cut_off_in_its_second_call_says_that_it_is_void(tmp_pat
     assert len(counted) > 24  # those behind the recovery point are made again
 
 
+SEVERAL = (
+    LOOP.replace(
+        "loss_fn = nn.MSELoss()",
+        """loss_fn = nn.MSELoss()
+optimizers = [nn.Adam(inner.trainable_params(), 0.01), nn.Momentum(outer.trainable_params(), 0.01, 0.9)]""",
+    )
+    .replace("recoverable(net, optimizer,", "recoverable(net, optimizers,")
+    .replace("    optimizer(gradients)", "    optimizers[0](gradients[:2])\n    optimizers[1](gradients[2:])")
+    .replace(
+        "*optimizer.get_parameters()", "*optimizers[0].get_parameters(), *optimizers[1].get_parameters()"
+    )
+)
+
+
+@pytest.mark.parametrize("place", ["before the reducer", "behind the optimizer"])
+def test_each_of_several_optimizers_goes_on_with_what_it_keeps(tmp_path, place):
+    whole, _ = run(tmp_path / "whole", SEVERAL, "nowhere")
+    ends, _ = run(tmp_path / "broken", SEVERAL, place)
+    assert len(set(whole)) == 1
+    assert ends == whole
+
+
 FIT = """
 import os, signal
 from pathlib import Path
