@@ -443,6 +443,8 @@ def set_param_ps(self, recurse=True, init_in_server=False) -> None:
 
     communication.join_servers()
     _set_param_ps(self, recurse, init_in_server)
+    for parameter in self.trainable_params(recurse):
+        parameter.is_param_ps = True
 
 
 def _flatten_weights(self, fusion_size=0) -> None:

@@ -1,5 +1,7 @@
 """What MindSpore's optimizers have beside muster.nn.Optimizer's members."""
 
+import os
+
 import muster
 from mindspore.common.parameter import ParameterTuple
 from muster import _attributes
@@ -11,6 +13,20 @@ _updated = Optimizer.parameters
 def _parameters(self) -> ParameterTuple:
     """What the optimizer updates."""
     return ParameterTuple(_updated.fget(self))
+
+
+def refuse_served(optimizer) -> None:
+    """An error where parameter servers hold what an optimizer of formulas in Python updates: they have none
+    of these, nor does anybody reduce the gradients, so each worker would train a network of its own."""
+    if "MS_ROLE" not in os.environ:  # of a process alone the parameters are its own
+        return
+    for parameter in optimizer.parameters:
+        if parameter.is_param_ps:
+            raise NotImplementedError(
+                f"{type(optimizer).__name__} has no rule for parameter '{parameter.name}', which lives on "
+                "parameter servers: choose SGD, Momentum, Adagrad, Adam, LazyAdam or FTRL of mindspore.nn, "
+                "or leave out set_param_ps for it"
+            )
 
 
 def get_lr_parameter(self, param):

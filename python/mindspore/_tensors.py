@@ -130,6 +130,7 @@ _NOTED = {
     "init_in_server": False,
     "key": -1,
     "requires_aggr": True,
+    "is_param_ps": False,
 }
 _set_param_ps = _core.Parameter.set_param_ps
 
@@ -141,13 +142,13 @@ def set_param_ps(self, init_in_server=False) -> None:
 
     communication.join_servers()
     _set_param_ps(self, init_in_server)
+    self.is_param_ps = True
 
 
 _PARAMETER_MEMBERS = {
     "set_param_ps": set_param_ps,
     **{name: _noted(name, first) for name, first in _NOTED.items()},
     "is_init": property(lambda self: False, lambda self, value: None),
-    "is_param_ps": property(lambda self: False),
     "pipeline_stages": property(lambda self: []),
     "param_info": property(lambda self: self),
     "inited_param": property(lambda self: None),

@@ -90,3 +90,43 @@ print(before, [of._is_role_worker(), of._is_role_pserver(), of._is_role_sched(),
     assert run(script, "mindspore", MS_ROLE=f"MS_{role.upper()}").splitlines()[-1] == (
         f"(False, False) {[*roles, True]}"
     )
+
+
+# Marks a layer and makes one step of OPTIMIZER_.
+STEP = """
+import os
+import numpy as np
+import mindspore as ms
+from mindspore import nn
+from mindspore.experimental import optim
+
+ms.set_ps_context(enable_ps=True)
+if "MS_ROLE" in os.environ:
+    ms.communication.init()
+net = nn.Dense(2, 1)
+assert not net.weight.is_param_ps
+net.set_param_ps()
+assert net.weight.is_param_ps and net.bias.is_param_ps
+parameters = net.trainable_params()
+optimizer = OPTIMIZER_
+loss = nn.WithLossCell(net, nn.MSELoss())
+of_loss = ms.value_and_grad(loss, None, parameters)
+_, gradients = of_loss(ms.Tensor(np.ones((1, 2), np.float32)), ms.Tensor(np.ones((1, 1), np.float32)))
+optimizer(gradients)
+print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    "optimizer", ["nn.AdaMax(parameters)", "nn.Rprop(parameters)", "optim.Adam(parameters)"]
+)
+def test_an_optimizer_that_servers_have_no_rule_for_names_its_parameter(optimizer):
+    script = STEP.replace("OPTIMIZER_", optimizer)
+    with Job(script, 1, MS_SERVER_NUM="1") as job:
+        server = job.start("server 0", MS_ROLE="MS_PSERVER")
+        try:
+            output = job.workers[0].output()
+        finally:
+            server.end()
+    assert "NotImplementedError" in output and "'weight', which lives on parameter servers" in output
+    assert run(script, "mindspore") == "done"

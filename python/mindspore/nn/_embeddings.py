@@ -67,6 +67,7 @@ class EmbeddingLookup(muster.Cell):
         self.embedding_table._mark_table()
         if vocab_cache_size and target == "DEVICE":
             self.embedding_table._put_on_servers(vocab_cache_size)
+            self.embedding_table.is_param_ps = True
 
     @staticmethod
     def _check(target, slice_mode, manual_shapes, sparse, vocab_cache_size):

@@ -29,6 +29,7 @@ class _ByParameter(Optimizer):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
 
     def construct(self, gradients):
+        _optimizers.refuse_served(self)
         gradients = self._scaled(gradients)
         rates = self.get_lr()
         step = ops.cast(ops.reshape(self.global_step, ()), float32) + 1.0

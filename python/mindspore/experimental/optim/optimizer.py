@@ -1,6 +1,7 @@
 """Optimizer with groups of parameters, and SGD."""
 
 import muster
+from mindspore._optimizers import refuse_served
 from mindspore.nn import Cell
 from muster import ops
 
@@ -102,6 +103,7 @@ class Optimizer(Cell):
         return {**found, "state_step": self.step}
 
     def construct(self, gradients):
+        refuse_served(self)
         gradients = list(gradients)
         parameters = self.parameters
         if len(gradients) != len(parameters):
