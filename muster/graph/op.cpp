@@ -47,8 +47,24 @@ void note_snapshot(const Op& op, std::span<const Value> inputs, const RunContext
   note_on_tapes(*find_op("snapshot"), inputs.first(1), {&copy, 1}, {});
 }
 
+// Of a table on parameter servers a row of zeros is here: lookups and updates know that, others would compute
+// with it.
+void refuse_served_tables(const Op& op, std::span<const Value> inputs) {
+  for (const Value& input : inputs) {
+    if (!input.is_parameter() || !input.parameter()->served_rows()) continue;
+    if (op.name == "server_lookup" || op.name == "served_update" || op.name == "cast") continue;
+    throw Exception(
+        Code::not_provided,
+        fmt::format("{} cannot read table '{}': its rows are on parameter servers, and only lookups "
+                    "read them; a penalty on it is its optimizer's weight_decay, and weights that "
+                    "are shared with another layer have to stay on the workers",
+                    op.name, input.parameter()->name()));
+  }
+}
+
 // A node of the trace around, or the results now.
 Values apply_row(const Op& op, std::span<const Value> inputs, const Attributes& attributes) {
+  refuse_served_tables(op, inputs);
   const bool is_constant = thread_state().without_gradient;
   if (Trace* trace = Trace::current()) {
     Values made = trace->add(op, inputs, attributes);

@@ -62,6 +62,14 @@ Result<> check_decay(std::string_view owner, const WeightDecay& decay) {
   return decay.cell() ? Result<>() : require_not_negative(owner, "weight_decay", decay.decay());
 }
 
+Exception without_rule(const Optimizer& optimizer, const graph::Parameter& parameter) {
+  return {Code::not_provided,
+          fmt::format("{} has no rule for parameter '{}', which lives on parameter servers: "
+                      "choose SGD, Momentum, Adagrad, Adam or FTRL, or leave out "
+                      "set_param_ps for it",
+                      optimizer.class_name(), parameter.name())};
+}
+
 // The part of a step that parameter servers make.
 class ServedStep {
  public:
@@ -70,12 +78,7 @@ class ServedStep {
     const auto number = graph::served_number(*parameter);
     if (!number) return;
     const auto& rule = graph::served_parameter(*number).rule;
-    if (!rule || rule->optimizer != optimizer.class_name())
-      throw Exception(Code::not_provided,
-                      fmt::format("{} has no rule for parameter '{}', which lives on parameter servers: "
-                                  "choose SGD, Momentum, Adagrad, Adam or FTRL, or leave out "
-                                  "set_param_ps for it",
-                                  optimizer.class_name(), parameter->name()));
+    if (!rule || rule->optimizer != optimizer.class_name()) throw without_rule(optimizer, *parameter);
     parameters_.push_back(parameter);
     gradients_.push_back(gradient);
     rates_.push_back(rate);
@@ -287,6 +290,13 @@ Values Optimizer::unscaled(std::span<const Value> gradients) const {
   if (loss_scale_ == 1) return made;
   for (Value& gradient : made) gradient = ops::mul(gradient, number_like(gradient, 1 / loss_scale_));
   return made;
+}
+
+void Optimizer::require_served_rules() const {
+  for (const ParameterPtr& parameter : updated_)
+    if (const auto number = graph::served_number(*parameter);
+        number && !graph::served_parameter(*number).rule)
+      throw without_rule(*this, *parameter);
 }
 
 void set_update_observer(UpdateObserver observer) { process().update_observer = observer; }

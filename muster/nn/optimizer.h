@@ -146,6 +146,9 @@ class Optimizer : public Cell {
   Values unscaled(std::span<const Value> gradients) const;
   // Counts the step; the last thing that construct does.
   Value count_step() const;
+  // An Exception where parameter servers hold a parameter for which no construct has given them a rule:
+  // behind one that is written in Python, whose updates they do not see.
+  void require_served_rules() const;
 
   // Checks, prepares each gradient, calls update() for each parameter, counts the step.
   Values construct(std::span<const Value> gradients) override;

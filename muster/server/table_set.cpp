@@ -166,7 +166,7 @@ Result<> TableSet::apply(std::uint64_t step, std::span<const Batch* const> pushe
     for (const Batch* push : pushes)
       for (const TablePart& part : push->parts)
         if (part.table == index) (part.has_first_values ? first_values : parts).push_back(part);
-    if (!first_values.empty()) MUSTER_TRY_VOID(begin_rows(*tables_[index], step, first_values));
+    if (!first_values.empty()) MUSTER_TRY_VOID(begin_rows(*tables_[index], step, first_values, parts.size()));
     if (!parts.empty()) MUSTER_TRY_VOID(apply_to(*tables_[index], step, parts));
     if (tables_[index] && looks_for_leaving(step)) tables_[index]->evict(step + 1);
   }
@@ -174,20 +174,28 @@ Result<> TableSet::apply(std::uint64_t step, std::span<const Batch* const> pushe
 }
 
 // Every worker sends all rows, in its first push of each generation: they count where none is kept yet.
-Result<> TableSet::begin_rows(Table& table, std::uint64_t step, std::span<const TablePart> parts) {
+Result<> TableSet::begin_rows(Table& table, std::uint64_t step, std::span<const TablePart> parts,
+                              std::size_t updates) {
   if (table.rows() > 0) return {};
-  for (const TablePart& part : parts)
-    if (part.has_states != parts[0].has_states ||
-        !std::ranges::equal(std::as_bytes(part.values), std::as_bytes(parts[0].values)))
-      return fail(Code::invalid_argument,
-                  fmt::format("parameter '{}' begins differently in the workers: set the same seed in all, "
-                              "before the network is made, or load the same checkpoint",
-                              table.spec().name));
+  const auto differs = [&](const TablePart& part) {
+    return part.has_states != parts[0].has_states || !std::ranges::equal(part.ids, parts[0].ids) ||
+           !std::ranges::equal(std::as_bytes(part.values), std::as_bytes(parts[0].values));
+  };
+  if (parts.size() < updates || std::ranges::any_of(parts, differs))  // some may have set or loaded none
+    return fail(Code::invalid_argument,
+                fmt::format("parameter '{}' begins differently in the workers: set the same seed in all, "
+                            "before the network is made, or load the same checkpoint",
+                            table.spec().name));
   return table.assign(
       {.ids = parts[0].ids, .values = parts[0].values, .has_states = parts[0].has_states, .steps = step + 1});
 }
 
 Result<> TableSet::apply_to(Table& table, std::uint64_t step, std::span<const TablePart> parts) {
+  for (const TablePart& part : parts)
+    if (part.learning_rate != parts[0].learning_rate)
+      return fail(Code::invalid_argument,
+                  fmt::format("the learning rate of '{}' differs between the workers: {} and {} in step {}",
+                              table.spec().name, parts[0].learning_rate, part.learning_rate, step));
   const UpdateStep update{
       .learning_rate = parts[0].learning_rate, .steps = parts[0].steps, .job_steps = step};
   if (parts.size() == 1 && (worker_num_ == 1 || !takes_means_))

@@ -70,7 +70,9 @@ class TableSet {
  private:
   Result<> check(const Batch& batch, bool has_values) const;
   static Result<> check_slots(const Table& table, const TablePart& part, bool has_values);
-  static Result<> begin_rows(Table& table, std::uint64_t step, std::span<const TablePart> parts);
+  // `updates`: how many workers push gradients beside.
+  static Result<> begin_rows(Table& table, std::uint64_t step, std::span<const TablePart> parts,
+                             std::size_t updates);
   Result<> read_saved(Table& table, const RowFiles& files) const;
   Result<> apply_to(Table& table, std::uint64_t step, std::span<const TablePart> parts);
 

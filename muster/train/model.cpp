@@ -19,6 +19,7 @@
 #include "muster/train/metrics.h"
 #include "muster/train/model_steps.h"
 #include "muster/train/model_training.h"
+#include "muster/train/parameter_servers.h"
 #include "muster/train/parameters.h"
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/run_context.h"
@@ -201,7 +202,7 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
   if (stages() != nullptr) return {};  // each has its part only: see divide()
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : parameters)
-    if (!parameter->is_statistic() && !parameter->share())  // each worker has its own
+    if (!parameter->is_statistic() && !parameter->share() && is_equal_in_workers(*parameter))
       values.push_back({parameter->name(), parameter->materialize(seed())});
   return collectives.call_all([&](Communicator& all) { return check_agreement(values, all); });
 }

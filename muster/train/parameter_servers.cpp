@@ -12,6 +12,7 @@
 #include "muster/train/process.h"
 #include "muster/train/served_parameters.h"
 #include "muster/train/session.h"
+#include "muster/train/updates.h"
 
 namespace muster::train {
 
@@ -20,9 +21,10 @@ Result<> set_parameter_servers(const ParameterServers& chosen) {
   ParameterServers turned = parameter_servers();
   turned.enabled = chosen.enabled;
   Session* const session = process().session;
-  // A job that has servers may leave networks whole, and put later ones on them again.
-  const bool turns =
-      session != nullptr && chosen == turned && !session->membership().roster().servers.empty();
+  // A job that has servers may leave networks whole, and put later ones on them again. They serve only where
+  // all processes, their own among them, said so before init().
+  const bool turns = session != nullptr && chosen == turned && process().has_joined_servers &&
+                     !session->membership().roster().servers.empty();
   if (session != nullptr && !turns)
     return fail(Code::invalid_argument,
                 "set_ps_context: this process has joined its job already; call it before init()");
@@ -87,6 +89,12 @@ Result<> put_on_servers(const graph::ParameterPtr& parameter, const TableOptions
     return fail(Code::invalid_argument,
                 fmt::format("table '{}' is {}: one on parameter servers is (rows, width)", parameter->name(),
                             to_string(parameter->shape())));
+  if (!graph::served_number(*parameter) && has_been_updated(*parameter))
+    return fail(
+        Code::invalid_argument,
+        fmt::format("set_param_ps of '{}': its optimizer has made steps already, in each worker; mark "
+                    "parameters before the first step",
+                    parameter->name()));
   graph::serve(parameter);
   if (options != TableOptions{})
     process().served_parameters->set_options(*graph::served_number(*parameter), options);
@@ -200,6 +208,10 @@ void warn_of_large_table(const graph::Parameter& table) {
 
 }  // namespace
 
+bool is_equal_in_workers(const graph::Parameter& parameter) {
+  return !graph::served_number(parameter) || parameter_servers().staleness == std::uint64_t{0};
+}
+
 bool is_on_servers(const graph::Parameter& parameter) {
   return parameter.served_rows() || graph::served_state(parameter);
 }
@@ -227,13 +239,15 @@ Result<> look_up_ahead(const graph::ParameterPtr& table, const Tensor& ids) {
 
 Result<> check_settable(const graph::Parameter& parameter) {
   const ServedParameters* const served = process().served_parameters;
-  auto number = graph::served_number(parameter);
-  if (const auto state = graph::served_state(parameter)) number = state->number;
-  if (served == nullptr || !number || !parameter.served_rows() || !served->has_table(*number)) return {};
+  const auto state = graph::served_state(parameter);
+  const auto number = state ? std::optional(state->number) : graph::served_number(parameter);
+  // Of a dense parameter this process has a copy, which may be set to evaluate with.
+  const bool is_there_alone = state || parameter.served_rows();
+  if (served == nullptr || !number || !is_there_alone || !served->has_table(*number)) return {};
   return fail(
       Code::not_provided,
-      fmt::format("the rows of table '{}' are on parameter servers already: set them, or load them, before "
-                  "the first lookup",
+      fmt::format("'{}' is on parameter servers already: set it, or load it, before the first step, a "
+                  "table before its first lookup",
                   parameter.name()));
 }
 

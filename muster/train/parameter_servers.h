@@ -46,6 +46,9 @@ Result<> put_on_servers(const graph::ParameterPtr& parameter, const TableOptions
 // while it computes. A hint, which changes no number; nothing in a process that trains alone.
 Result<> look_up_ahead(const graph::ParameterPtr& table, const Tensor& ids);
 
+// Whether data parallel workers have the same values of it: not of what lives on servers that a worker may be
+// ahead of.
+bool is_equal_in_workers(const graph::Parameter& parameter);
 // Whether servers have its values: a table that is there, or what an optimizer keeps for a parameter that is.
 bool is_on_servers(const graph::Parameter& parameter);
 // What a checkpoint has of such a parameter, under this name: all rows (rows, width); of a table that takes
@@ -71,7 +74,8 @@ void remove_other_rows(const std::string& ckpt, std::span<const checkpoint::Entr
 void remove_rows(const std::string& ckpt);
 // All steps before are done.
 Result<> finish_steps(const graph::ParameterPtr& parameter);
-// An error for a table of which the servers have heard: nothing sets its rows any more.
+// An error for a table, or for what an optimizer keeps, of which the servers have heard: nothing sets it any
+// more.
 Result<> check_settable(const graph::Parameter& parameter);
 
 }  // namespace muster::train

@@ -100,7 +100,14 @@ struct WatchedOptimizer {
   std::int64_t due = 1;         // at which step its parameters are looked at next
 };
 
+// One that has made a step in this process, or was traced for it. None of it is kept alive.
+struct SeenOptimizer {
+  std::weak_ptr<graph::Parameter> global_step;
+  std::vector<std::weak_ptr<graph::Parameter>> parameters = {};
+};
+
 struct UpdateWatch {
+  std::vector<SeenOptimizer> seen;
   std::vector<WatchedOptimizer> optimizers;
   std::uint64_t count = 0;    // of all that were watched
   std::uint64_t look_at = 0;  // the run before which they are looked at next
@@ -134,6 +141,7 @@ struct Process {
   bool trains_alone = false;                      // init() was called where no cluster is described
   JobCommunicators* communicators = nullptr;      // of the session: run_context.cpp
   ServedParameters* served_parameters = nullptr;  // of the session
+  bool has_joined_servers = false;                // set_ps_context(enable_ps=True) was called before init()
   NamedGroups* named_groups = nullptr;            // named_groups.cpp
   std::atomic<RecoveringCall*> call{nullptr};     // under way; simulated processes share it
   LoopBody body;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "muster/train/aborted_step.h"
@@ -26,6 +29,7 @@ class Recoverable::Steps final : public LoopHooks {
 
  private:
   Result<> begin_loop();
+  Result<> check_optimizers();
   Result<> end_step();
   LoopStep begin_step();
   Result<> open(TrainingLoop& loop) override;
@@ -37,6 +41,7 @@ class Recoverable::Steps final : public LoopHooks {
 
   RecoverableOptions options_;
   std::vector<graph::ParameterPtr> parameters_;
+  std::optional<std::map<graph::ParameterPtr, std::int64_t>> steps_before_;  // until the first body is over
   NamedMetrics no_metrics_;
   std::uint64_t passes_ = 0;
   std::optional<TrainingLoop> loop_;  // from the first step on
@@ -59,6 +64,7 @@ Result<> Recoverable::Steps::begin_loop() {
                             options_.epochs, options_.save_steps));
   const nn::CellPtr cells[] = {options_.network, options_.optimizer};
   parameters_ = parameters_of(cells);
+  steps_before_ = steps_of_optimizers();
   loop_.emplace(*this, TrainingLoop::Options{.epochs = options_.epochs,
                                              .save_steps = options_.save_steps,
                                              .passes = &passes_,
@@ -83,6 +89,23 @@ LoopStep Recoverable::Steps::begin_step() {
   return {.epoch = loop_->epoch(), .step = loop_->step_in_epoch(), .item = loop_->take_item()};
 }
 
+// What an optimizer keeps that is in no point begins anew in a process that comes back, and no other has it.
+Result<> Recoverable::Steps::check_optimizers() {
+  const auto before = std::exchange(steps_before_, std::nullopt);
+  if (!before) return {};
+  for (const auto& [counter, steps] : steps_of_optimizers()) {
+    const auto found = before->find(counter);
+    const bool has_stepped = found == before->end() || found->second != steps;
+    if (has_stepped && std::ranges::find(parameters_, counter) == parameters_.end())
+      return fail(
+          Code::invalid_argument,
+          "recoverable: an optimizer that it was not given has made a step in the loop, and what that "
+          "one keeps would be lost with a process: give all of them, as in muster.recoverable(net, "
+          "[one, other], data_set)");
+  }
+  return {};
+}
+
 // The step counts unless it is void.
 Result<> Recoverable::Steps::end_step() {
   if (!std::exchange(in_body_, false)) return {};
@@ -93,6 +116,7 @@ Result<> Recoverable::Steps::end_step() {
   }
   loop_->complete_step();
   if (!loop_->recovers()) return {};
+  MUSTER_TRY_VOID(check_optimizers());
   mark_step();
   if (!loop_->is_save_due()) return {};
   MUSTER_TRY(checkpoint::Point point, loop_->point_of_step());

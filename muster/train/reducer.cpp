@@ -13,6 +13,7 @@
 #include "muster/train/agreement.h"
 #include "muster/train/context.h"
 #include "muster/train/job.h"
+#include "muster/train/parameter_servers.h"
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/recovering_call.h"
 #include "muster/train/session.h"
@@ -55,7 +56,7 @@ Result<> compare_workers(const std::vector<graph::ParameterPtr>& parameters, Com
     MUSTER_TRY_VOID(compare_traits(traits, Session::current()->membership().is_strict(), group));
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : parameters)
-    if (parameter->absence() == nullptr && !parameter->share())
+    if (parameter->absence() == nullptr && !parameter->share() && is_equal_in_workers(*parameter))
       values.push_back({parameter->name(), parameter->materialize(seed())});
   return check_agreement(values, group);
 }

@@ -137,6 +137,10 @@ void keep_values(std::span<const graph::ServedUpdate> updates) {
   for (const graph::ServedUpdate& update : updates) std::ranges::copy(update.before, update.after.begin());
 }
 
+std::uint64_t hash_of(std::span<const float> values) {
+  return hash_bytes(values.data(), values.size_bytes());
+}
+
 bool is_table(std::int64_t number) {
   return graph::served_parameter(number).parameter->served_rows().has_value();
 }
@@ -212,6 +216,7 @@ Result<> ServedParameters::follow_epoch(std::uint64_t step) {
   const bool is_first = !epoch_ && joined_in_ == 1;
   epoch_ = roster.epoch;
   begun_.clear();
+  for (auto& [number, table] : tables_) table.made.reset();
   ahead_.clear();
   failure_.reset();
   {
@@ -286,6 +291,25 @@ Result<> ServedParameters::check_step(std::uint64_t step) const {
       fmt::format("the optimizers of parameters on servers have made {} steps together, the parameter "
                   "servers {}: their state was loaded, or one was made behind the first step",
                   step, next_));
+}
+
+// The servers have their own value: what was written over it would be lost without a word. A value that is
+// set to evaluate with, and set back, is none.
+Result<> ServedParameters::check_unwritten(const graph::ServedUpdate& update) const {
+  const auto& made = tables_.at(update.number).made;
+  if (!made || *made == hash_of(update.before)) return {};
+  return fail(
+      Code::not_provided,
+      fmt::format(
+          "parameter '{}' was written between two steps of its optimizer, before step {}: it lives on "
+          "parameter servers, which do not see that. Set or load it before the first step, or leave "
+          "out set_param_ps for it",
+          name_of(update.number), next_));
+}
+
+void ServedParameters::note_made(std::span<const graph::ServedUpdate> updates) {
+  for (const graph::ServedUpdate& update : updates)
+    if (!is_table(update.number)) tables_.at(update.number).made = hash_of(update.after);
 }
 
 // ---- Lookups
@@ -449,10 +473,15 @@ Result<> ServedParameters::update_now(const graph::ServedSteps& steps,
   const auto step = static_cast<std::uint64_t>(steps.all);
   MUSTER_TRY_VOID(follow_epoch(step));
   MUSTER_TRY_VOID(check_step(step));
-  for (const graph::ServedUpdate& update : updates) MUSTER_TRY_VOID(add_table(update.number));
+  for (const graph::ServedUpdate& update : updates) {
+    MUSTER_TRY_VOID(add_table(update.number));
+    MUSTER_TRY_VOID(check_unwritten(update));
+  }
   MUSTER_TRY_VOID(push(static_cast<std::uint64_t>(steps.own), updates, notes));
   next_ = step + 1;
-  return pull(next_, updates);
+  MUSTER_TRY_VOID(pull(next_, updates));
+  note_made(updates);
+  return {};
 }
 
 Result<> ServedParameters::update(const graph::ServedSteps& steps,

@@ -98,6 +98,8 @@ class ServedParameters {
                 const NotesByNumber& notes);
   Result<> pull(std::uint64_t step, std::span<const graph::ServedUpdate> updates);
   Result<> check_step(std::uint64_t step) const;
+  Result<> check_unwritten(const graph::ServedUpdate& update) const;
+  void note_made(std::span<const graph::ServedUpdate> updates);
   Result<> call_together(std::string_view what, const std::function<Result<>()>& make);
   bool servers_may_not_have_begun() const;
 
@@ -111,6 +113,8 @@ class ServedParameters {
     std::span<const float> first_values = {};  // of a table of embeddings that a formula does not begin
     Tensor made_values = {};                   // whose elements they are
     bool has_rule = false;                     // of an optimizer
+    std::optional<std::uint64_t> made =
+        {};  // of a dense one, in this epoch: a hash of what servers made last
   };
 
   Session& session_;

@@ -111,6 +111,7 @@ std::optional<cluster::Failure> Session::open(const cluster::Settings& settings,
   made->follow_cluster();
   if (auto failure = made->connect()) return failure;
   process().session = made.release();
+  process().has_joined_servers = parameter_servers().enabled;
   process().served_parameters =
       new ServedParameters(*process().session, {.call_timeout = settings.receive_timeout,
                                                 .copies = settings.server_copies,

@@ -11,6 +11,7 @@
 #include "muster/train/divided_parameters.h"
 #include "muster/train/explain.h"
 #include "muster/train/job.h"
+#include "muster/train/parameter_servers.h"
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/process.h"
 #include "muster/train/run_context.h"
@@ -68,7 +69,7 @@ cluster::ParameterReport report_of(const WatchedOptimizer& watched, bool with_na
   report.hashes.resize(hashes);
   for (std::size_t i = 0; i < count; ++i) {
     const graph::ParameterPtr parameter = watched.parameters[i].lock();
-    if (parameter == nullptr || parameter->absence() != nullptr) continue;
+    if (parameter == nullptr || parameter->absence() != nullptr || !is_equal_in_workers(*parameter)) continue;
     const std::size_t at = i * hashes / count;
     const std::uint32_t hash =
         parameter->share() ? hash_of_division(*parameter) : hash_of(parameter->materialize(seed()));
@@ -125,9 +126,27 @@ void begin_epoch_if_new(std::uint64_t epoch) {
   }
 }
 
+void note_seen(const nn::Optimizer& optimizer) {
+  auto& seen = process().updates.seen;
+  std::erase_if(seen, [](const SeenOptimizer& each) { return each.global_step.expired(); });
+  const auto is_it = [&](const SeenOptimizer& each) {
+    return each.global_step.lock() == optimizer.global_step();
+  };
+  if (std::ranges::any_of(seen, is_it)) return;
+  const auto& parameters = optimizer.updated_parameters();
+  seen.push_back(
+      {.global_step = optimizer.global_step(), .parameters = {parameters.begin(), parameters.end()}});
+}
+
+std::int64_t count_in(const graph::ParameterPtr& step) {
+  const bool is_here = step != nullptr && step->absence() == nullptr && step->materialized();
+  return is_here ? *step->storage().data<std::int32_t>() : 0;
+}
+
 void observe(const nn::Optimizer& optimizer) {
   require_init("an optimizer").value();
   process().numbers.global_step = optimizer.global_step();
+  note_seen(optimizer);
   if (world_size() > 1) divide_optimizer(optimizer).value();  // a Model has done so before
   if (comparing_session() == nullptr) return;
   UpdateWatch& updates = process().updates;
@@ -157,6 +176,20 @@ Result<> require_init(std::string_view what) {
                   "would train alone. Call muster.init() (mindspore.communication.init()) before it; "
                   "to train alone on purpose, unset MS_ROLE",
                   what, *role));
+}
+
+std::map<graph::ParameterPtr, std::int64_t> steps_of_optimizers() {
+  std::map<graph::ParameterPtr, std::int64_t> steps;
+  for (const SeenOptimizer& each : process().updates.seen)
+    if (const graph::ParameterPtr step = each.global_step.lock()) steps[step] = count_in(step);
+  return steps;
+}
+
+bool has_been_updated(const graph::Parameter& parameter) {
+  return std::ranges::any_of(process().updates.seen, [&](const SeenOptimizer& each) {
+    const auto is_it = [&](const auto& updated) { return updated.lock().get() == &parameter; };
+    return count_in(each.global_step.lock()) > 0 && std::ranges::any_of(each.parameters, is_it);
+  });
 }
 
 void watch_updates() { nn::set_update_observer(&observe); }

@@ -4,15 +4,23 @@
 // (ADR 29). Main thread.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string_view>
 
 #include "muster/base/base.h"
+#include "muster/graph/graph.h"
 
 namespace muster::train {
 
 // An error where this process is one of a job (MS_ROLE), and `what` would go on without the others, since
 // init() was never called.
 Result<> require_init(std::string_view what);
+
+// How many steps each optimizer has made, by the parameter that counts them.
+std::map<graph::ParameterPtr, std::int64_t> steps_of_optimizers();
+// Whether an optimizer that updates the parameter has made one.
+bool has_been_updated(const graph::Parameter& parameter);
 
 // Whether an optimizer has done a step that is to be reported, and reports it. Called before runs of plans,
 // not before run UpdateWatch::look_at: no optimizer has come to its next step before.

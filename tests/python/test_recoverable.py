@@ -155,6 +155,15 @@ def test_each_of_several_optimizers_goes_on_with_what_it_keeps(tmp_path, place):
     assert ends == whole
 
 
+def test_an_optimizer_that_was_not_given_is_an_error(tmp_path):
+    with pytest.raises(AssertionError, match=r"give all of them, as in muster.recoverable"):
+        run(
+            tmp_path,
+            SEVERAL.replace("recoverable(net, optimizers,", "recoverable(net, optimizers[0],"),
+            "nowhere",
+        )
+
+
 FIT = """
 import os, signal
 from pathlib import Path

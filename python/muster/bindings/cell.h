@@ -89,6 +89,8 @@ class Trampoline final : public Base, public PythonPart {
     };
     const nb::object result =
         is_noted ? with_python_bprop(self, *this, arguments, nb::handle(), hooked) : hooked();
+    if constexpr (std::is_base_of_v<nn::Optimizer, Base>)
+      if (in_python) Base::require_served_rules();
     graph::Values values;
     ResultForm::of(result, values, this->description() + ".construct");
     return values;

@@ -36,7 +36,10 @@ nb::object called(nb::handle function, nb::handle positional, nb::handle keyword
 nb::object call_plainly(nb::handle self, Cell& cell, nb::handle positional, nb::handle keywords) {
   const auto construct = [&](nb::handle args, nb::handle kwargs) {
     guard_construct(self);
-    return called(self.attr("construct"), args, kwargs);
+    nb::object result = called(self.attr("construct"), args, kwargs);
+    if (const auto* const optimizer = dynamic_cast<const nn::Optimizer*>(&cell))
+      optimizer->require_served_rules();
+    return result;
   };
   const auto constructed = [&] {
     return has_hooks(self) ? with_hooks(self, cell, positional, keywords, construct)

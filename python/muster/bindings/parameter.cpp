@@ -52,6 +52,16 @@ graph::Value cast_to(const graph::Value& value, DType dtype) {
   return graph::apply("cast", {value}, {{"dtype", dtype}});
 }
 
+// Of a table on servers all rows, not the row of zeros that is here.
+void require_whole(const Parameter& parameter, const muster::Shape& given, const std::string& what) {
+  const auto& rows = parameter.served_rows();
+  const muster::Shape& whole = rows ? rows->shape : parameter.shape();
+  if (given == whole) return;
+  throw nb::value_error(
+      ("parameter '" + parameter.name() + "' is " + to_string(whole) + ", " + what + " " + to_string(given))
+          .c_str());
+}
+
 void write(const ParameterPtr& parameter, const graph::Value& given) {
   const graph::Value value = cast_to(given, parameter->dtype());
   if (graph::is_tracing() || graph::is_taping()) {
@@ -60,16 +70,15 @@ void write(const ParameterPtr& parameter, const graph::Value& given) {
   }
   if (parameter->absence() == nullptr) parameter->materialize(train::seed());
   unwrap(train::check_settable(*parameter));
+  if (parameter->served_rows()) require_whole(*parameter, value.shape(), "the values are");
   unwrap(parameter->set(elements_of(value)));
 }
 
 // What initializer() gave fills the parameter anew, with numbers that belong to its name.
 void fill(Parameter& parameter, const InitialValue& initial) {
-  if (initial.shape() != parameter.shape())
-    throw nb::value_error(("parameter '" + parameter.name() + "' is " + to_string(parameter.shape()) +
-                           ", the initializer is for " + to_string(initial.shape()))
-                              .c_str());
-  Parameter filled(parameter.name(), parameter.type(), initial.initializer);
+  unwrap(train::check_settable(parameter));
+  require_whole(parameter, initial.shape(), "the initializer is for");
+  Parameter filled(parameter.name(), {parameter.dtype(), initial.shape()}, initial.initializer);
   unwrap(parameter.set(filled.materialize(train::seed())));
 }
 
