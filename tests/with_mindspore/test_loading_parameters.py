@@ -1,4 +1,4 @@
-"""Parameters of a file in a net whose parameters have other dtypes."""
+"""Parameters of a file in a net whose parameters have other dtypes or shorter names."""
 
 import sys
 
@@ -43,3 +43,61 @@ def test_parameters_of_a_file_take_the_dtype_of_the_net_within_a_kind_of_numbers
 def test_other_kinds_of_numbers_are_not_loaded(of_net, of_file):
     with pytest.raises(RuntimeError, match="w is"):
         ms.load_param_into_net(net_with([0], of_net), {"w": Parameter(Tensor([1], of_file), name="w")})
+
+
+class Body(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Dense(2, 2), nn.Dense(2, 1)
+
+
+class Whole(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.backbone, self.head = Body(), nn.Dense(1, 3)
+
+
+def values_of(net):
+    return {
+        name.rpartition("backbone.")[2]: p.asnumpy().tolist() for name, p in net.parameters_dict().items()
+    }
+
+
+def test_a_part_of_a_network_finds_its_parameters_behind_their_prefix():
+    whole, body = Whole(), Body()
+    given = whole.parameters_dict()
+    assert ms.load_param_into_net(body, given) == ([], list(given))
+    assert values_of(body).items() <= values_of(whole).items()
+
+
+def test_parameters_behind_several_prefixes_are_found_and_those_with_the_names_of_the_net_come_first():
+    body = Body()
+    given = {
+        "first.bias": Tensor([7.0, 8.0]),
+        "x.first.weight": Tensor([[1.0, 2.0], [3.0, 4.0]]),
+        "x.first.bias": Tensor([0.0, 0.0]),
+        "y.last.weight": Tensor([[5.0, 6.0]]),
+    }
+    assert ms.load_param_into_net(body, given)[0] == ["last.bias"]
+    assert body.first.weight.asnumpy().tolist() == [[1, 2], [3, 4]]
+    assert body.first.bias.asnumpy().tolist() == [7, 8]
+    assert body.last.weight.asnumpy().tolist() == [[5, 6]]
+
+
+def test_names_with_prefixes_are_not_loaded_strictly_and_shapes_behind_them_have_to_fit():
+    body = Body()
+    assert ms.load_param_into_net(body, Whole().parameters_dict(), strict_load=True)[0] == [
+        parameter.name for parameter in body.get_parameters()
+    ]
+    with pytest.raises(RuntimeError, match=r"first\.bias is"):
+        ms.load_param_into_net(body, {"x.first.bias": Tensor([1.0, 2.0, 3.0])})
+
+
+@pytest.mark.parametrize("optimizer", [nn.Momentum, nn.Adam, nn.RMSProp, nn.Lamb, nn.Adagrad, nn.FTRL])
+def test_the_states_of_an_optimizer_are_no_weights_behind_a_prefix(optimizer):
+    body = Body()
+    settings = {"momentum": 0.9} if optimizer is nn.Momentum else {}
+    states = optimizer(body.trainable_params(), learning_rate=0.1, **settings).parameters_dict()
+    before = values_of(body)
+    ms.load_param_into_net(body, states)
+    assert values_of(body) == before

@@ -124,7 +124,10 @@ def _read(call: str, path: str, is_checked: bool) -> dict:
 
 
 def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundancy=False):
-    """Sets the net's parameters; returns the names that found no counterpart: (of the net, of the file)."""
+    """Sets the net's parameters; returns the names that found no counterpart: (of the net, of the file).
+
+    Without `strict_load` the file's names may begin with more than the net's (the backbone of a network).
+    """
     call = "mindspore.load_param_into_net"
     _refuse_settings(call, {"remove_redundancy": remove_redundancy})
     if not isinstance(net, muster.Cell):
@@ -133,7 +136,11 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
     for name, value in values.items():
         if not isinstance(name, str) or not hasattr(value, "dtype"):
             raise TypeError(f"{call}: a dict of names and parameters is needed, not {name!r}: {value!r}")
-    for parameter in net.get_parameters():
+    parameters = list(net.get_parameters())
+    missing = [each.name for each in parameters if each.name not in values]
+    if missing and not strict_load:
+        values |= _behind_prefixes(call, missing, values)
+    for parameter in parameters:
         if (value := values.get(parameter.name)) is None:
             continue
         if getattr(value, "_is_piece", False) and value.dtype == parameter.dtype:
@@ -151,6 +158,15 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
     if missing:
         _device.note_once(f"warning: {call}: parameters of the net without a value: {', '.join(missing)}")
     return missing, left
+
+
+def _behind_prefixes(call: str, missing: list[str], values: dict) -> dict:
+    from mindspore.train.serialization import _prefixes
+
+    found, prefixes = _prefixes.behind(missing, values)
+    for prefix in prefixes:
+        _device.note_once(f"warning: {call}: names of the file are taken without their prefix {prefix!r}")
+    return found
 
 
 def export(net: object, *inputs: object, file_name: object, file_format: str, **kwargs: object) -> None:
