@@ -14,6 +14,10 @@ class ArgumentError(ValueError, TypeError, RuntimeError):
         return _again, self.args
 
 
+class MissingFileError(FileNotFoundError, ValueError):
+    """MindSpore says ValueError where a file to be read is not there, the library below FileNotFoundError."""
+
+
 def _again(*words):
     """The error with these words, for another process: pickle finds the class by no name."""
     return ArgumentError(*words)

@@ -101,3 +101,9 @@ def test_the_states_of_an_optimizer_are_no_weights_behind_a_prefix(optimizer):
     before = values_of(body)
     ms.load_param_into_net(body, states)
     assert values_of(body) == before
+
+
+def test_a_checkpoint_that_is_not_there_is_an_error_that_scripts_catch_by_either_name():
+    for kind in (ValueError, FileNotFoundError):
+        with pytest.raises(kind, match=r"nowhere\.ckpt"):
+            ms.load_checkpoint("nowhere.ckpt")

@@ -3,7 +3,7 @@
 import os
 
 import muster
-from mindspore import _device, _names
+from mindspore import _device, _errors, _names
 from mindspore import context as context
 
 _FORMATS = ("ckpt", "safetensors")
@@ -120,7 +120,10 @@ def _read(call: str, path: str, is_checked: bool) -> dict:
         from mindspore.train.serialization import _checksums
 
         _checksums.check(call, path)
-    return muster.load_checkpoint(path)
+    try:
+        return muster.load_checkpoint(path)
+    except FileNotFoundError as error:
+        raise _errors.MissingFileError(str(error)) from None
 
 
 def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundancy=False):
