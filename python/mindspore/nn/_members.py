@@ -41,6 +41,48 @@ def _filter(self) -> tuple:
     return (True,) * len(self.parameters)
 
 
+def _decays(self) -> tuple:
+    """The weight decay of each parameter, as it was given."""
+    given = self._given_weight_decay
+    return given if isinstance(given, tuple) else (given,) * len(self.parameters)
+
+
+def _decays_at_all(decay) -> bool:
+    return not isinstance(decay, (int, float)) or decay != 0
+
+
+def _decay_flags(self) -> tuple:
+    """Which parameters decay: those of groups with a decay; without groups all but beta and gamma."""
+    if self.is_group:
+        return tuple(_decays_at_all(decay) for decay in _decays(self))
+    return tuple("beta" not in each.name and "gamma" not in each.name for each in self.parameters)
+
+
+def _dynamic_decay_flags(self):
+    flags = tuple(isinstance(decay, muster.Cell) for decay in _decays(self))
+    return flags if self.is_group else any(flags)
+
+
+def _of_groups(name, value):
+    """An attribute that optimizers with groups of parameters have."""
+
+    def get(self):
+        if not self.is_group:
+            raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+        return value(self)
+
+    return _Preset(get)
+
+
+def _group_lr(self) -> list:
+    rates = self.learning_rate
+    return list(rates) if isinstance(rates, tuple) else [rates] * len(self.parameters)
+
+
+def _of_none(self) -> tuple:
+    return (False,) * len(self.parameters)
+
+
 class _Preset:
     """An attribute that is there at once and that a script may write, as optimizers of users do."""
 
@@ -60,6 +102,17 @@ _MEMBERS = {
     "is_group_lr": property(_is_group_lr),
     "dynamic_lr": property(_dynamic_lr),
     "_is_dynamic_lr_or_weight_decay": _dynamic_lr,
+    "decay_flags": _Preset(_decay_flags),
+    "dynamic_decay_flags": _Preset(_dynamic_decay_flags),
+    "dynamic_weight_decay": _Preset(
+        lambda self: any(isinstance(each, muster.Cell) for each in _decays(self))
+    ),
+    "exec_weight_decay": _Preset(lambda self: any(_decays_at_all(each) for each in _decays(self))),
+    "group_lr": _of_groups("group_lr", _group_lr),
+    "group_weight_decay": _of_groups("group_weight_decay", lambda self: list(_decays(self))),
+    "need_scale": _Preset(lambda self: self.loss_scale != 1),
+    "cache_enable": _Preset(_of_none),
+    "ps_parameters": _Preset(_of_none),
     "optim_filter": _Preset(_filter),
     "use_parallel": _Preset(lambda self: False),
     "reciprocal_scale": property(lambda self: 1 / self.loss_scale),

@@ -1,0 +1,95 @@
+"""What optimizers of scripts, often copies of MindSpore's own, read of themselves."""
+
+import sys
+
+import numpy
+import pytest
+from places import COMPAT_PACKAGES
+
+sys.path.insert(0, str(COMPAT_PACKAGES))
+
+import mindspore as ms
+from mindspore import Tensor, nn, ops
+
+_step = ops.MultitypeFuncGraph("step")
+
+
+@_step.register("Tensor", "Tensor", "Tensor", "Tensor", "Bool", "Bool")
+def _one_step(rate, decay, parameter, gradient, decays, filtered):
+    update = gradient
+    if decays:
+        update = update + decay * parameter
+    return ops.depend(gradient, ops.assign(parameter, parameter - rate * update)) if filtered else gradient
+
+
+class Decoupled(nn.Optimizer):
+    """Written as the copies of AdamWeightDecay in scripts for language models are."""
+
+    def __init__(self, params, learning_rate=0.5, weight_decay=0.25):
+        super().__init__(learning_rate, params, weight_decay)
+        self.hyper_map = ops.HyperMap()
+
+    def construct(self, gradients):
+        decay, rate = self.get_weight_decay(), self.get_lr()
+        step = ops.partial(_step, rate)
+        if self.is_group:
+            return self.hyper_map(
+                step, decay, self.parameters, gradients, self.decay_flags, self.optim_filter
+            )
+        step = ops.partial(step, decay)
+        return self.hyper_map(step, self.parameters, gradients, self.decay_flags, self.optim_filter)
+
+
+class Normed(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.norm = nn.Dense(1, 1, weight_init="ones", bias_init="zeros"), nn.LayerNorm((1,))
+
+
+def groups(net):
+    weights = [each for each in net.trainable_params() if each.name == "fc.weight"]
+    others = [each for each in net.trainable_params() if each.name != "fc.weight"]
+    return [{"params": weights, "weight_decay": 0.5}, {"params": others, "weight_decay": 0.0}]
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_an_optimizer_of_a_script_decays_what_its_flags_say(mode, grouped):
+    ms.set_context(mode=mode)
+    net = Normed()
+    optimizer = Decoupled(groups(net) if grouped else net.trainable_params())
+    gradients = tuple(ops.zeros_like(each) for each in optimizer.parameters)
+    optimizer(gradients)
+    after = {each.name: each.asnumpy().item() for each in net.trainable_params()}
+    assert after == {"fc.weight": 0.75 if grouped else 0.875, "fc.bias": 0, "norm.gamma": 1, "norm.beta": 0}
+
+
+def test_flags_of_decay_are_by_group_or_by_name():
+    net = Normed()
+    plain = nn.Momentum(net.trainable_params(), 0.1, 0.9, weight_decay=0.1)
+    assert plain.decay_flags == (True, True, False, False)
+    assert (plain.exec_weight_decay, plain.dynamic_weight_decay, plain.need_scale) == (True, False, False)
+    assert not nn.Momentum(net.trainable_params(), 0.1, 0.9).exec_weight_decay
+    assert nn.Momentum(net.trainable_params(), 0.1, 0.9, loss_scale=2.0).need_scale
+    grouped = nn.Momentum(groups(net), 0.1, 0.9)
+    assert grouped.decay_flags == (True, False, False, False)
+    assert grouped.dynamic_decay_flags == (False,) * 4
+    assert grouped.group_weight_decay == [0.5, 0.0, 0.0, 0.0]
+    assert [rate.asnumpy().item() for rate in grouped.group_lr] == [numpy.float32(0.1)] * 4
+    assert not hasattr(plain, "group_lr")
+
+
+def test_a_decay_that_follows_the_step_is_seen_in_the_flags():
+    class Falling(nn.Cell):
+        def construct(self, step):
+            return Tensor(0.1) / (step + 1)
+
+    net = Normed()
+    optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9, weight_decay=Falling())
+    assert optimizer.dynamic_weight_decay and optimizer.dynamic_decay_flags and optimizer.exec_weight_decay
+
+
+def test_a_script_may_set_what_optimizers_have():
+    optimizer = Decoupled(Normed().trainable_params())
+    optimizer.decay_flags = (False,) * 4
+    assert optimizer.decay_flags == (False,) * 4
