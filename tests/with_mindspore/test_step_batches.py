@@ -70,3 +70,11 @@ def test_evaluations_of_fit_have_their_own_batches():
     _model().fit(1, _batches(), _batches().take(1), callbacks=[seen, other], dataset_sink_mode=False)
     assert seen.ended == [None] * 3 + _whole(1)[:1]
     assert other.ended == [*_whole(1), None]
+
+
+def test_a_checkpoint_of_a_training_is_named_with_its_whole_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    saves = train.ModelCheckpoint("net", "kept", train.CheckpointConfig(save_checkpoint_steps=3))
+    assert saves.latest_ckpt_file_name == ""
+    _model().train(1, _batches(), callbacks=saves, dataset_sink_mode=False)
+    assert saves.latest_ckpt_file_name == str(tmp_path / "kept" / "net-1_3.ckpt")

@@ -1,5 +1,7 @@
 """Callbacks with MindSpore's arguments."""
 
+import os
+
 import muster.train
 from mindspore import _device, _names
 from muster.train import (
@@ -154,6 +156,12 @@ class ModelCheckpoint(muster.train.ModelCheckpoint):
                     _names.sentence(f"mindspore.train.ModelCheckpoint({name}=function)")
                 )
         super().__init__(prefix, directory, config)
+
+    @property
+    def latest_ckpt_file_name(self):
+        """The whole path of the last file that was written; '' before."""
+        name = super().latest_ckpt_file_name
+        return os.path.realpath(name) if name else name
 
 
 __all__ = [
