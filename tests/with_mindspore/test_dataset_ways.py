@@ -328,3 +328,34 @@ def test_iterators_that_live_are_known():
     assert len(iterators.ITERATORS_LIST) == 1
     del other
     assert iterators.ITERATORS_LIST == []
+
+
+def test_a_batch_is_told_the_number_of_its_pass_among_those_of_its_iterator():
+    told = []
+
+    def changed(column, info):
+        told.append((info.get_epoch_num(), info.get_batch_num()))
+        return (column,)
+
+    batches = ds.NumpySlicesDataset(np.arange(4), ["a"], shuffle=False).batch(2, per_batch_map=changed)
+    for _ in range(2):  # two iterators, the second for two passes
+        iterator = batches.create_tuple_iterator(num_epochs=2)
+        for _ in range(1 + bool(told)):
+            list(iterator)
+    assert told == [(0, 0), (0, 1), (0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_a_batch_of_a_training_is_told_its_epoch():
+    told = []
+
+    def changed(column, label, info):
+        told.append(info.get_epoch_num())
+        return column, label
+
+    rows = np.ones((2, 3), np.float32)
+    batches = ds.NumpySlicesDataset((rows, rows[:, :1]), ["a", "b"], shuffle=False).batch(
+        2, per_batch_map=changed, input_columns=["a", "b"]
+    )
+    net = nn.Dense(3, 1)
+    Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1)).train(3, batches, dataset_sink_mode=False)
+    assert [told[-3] + step for step in range(3)] == told[-3:]

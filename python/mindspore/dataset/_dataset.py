@@ -428,28 +428,32 @@ class Dataset(_facts.Facts):
         return _iterators.DictIterator(self, num_epochs, output_numpy, do_copy)
 
     def __iter__(self):
-        return self.create_tuple_iterator(num_epochs=1)
+        made = self.create_tuple_iterator(num_epochs=1)
+        made._number = (
+            None  # a loop over the dataset is the next of its passes: Model makes one for each epoch
+        )
+        return made
 
     def __len__(self):
         return self.get_dataset_size()
 
-    def _begin_pass(self, as_numpy):
-        return self._rows_of_pass(as_numpy)
+    def _begin_pass(self, as_numpy, number=None):
+        return self._rows_of_pass(as_numpy, number)
 
     def _origins(self):
         """The files or folders that the rows are read from."""
         return [path for child in self.children for path in child._origins()]
 
-    def _rows_of_pass(self, as_numpy):
+    def _rows_of_pass(self, as_numpy, number=None):
         from mindspore.dataset import _iterators
 
-        return _iterators.located(self._unlocated_rows(as_numpy), self._origins())
+        return _iterators.located(self._unlocated_rows(as_numpy, number), self._origins())
 
-    def _unlocated_rows(self, as_numpy):
+    def _unlocated_rows(self, as_numpy, number=None):
         from mindspore.dataset import _rows, config
 
         if self._pipeline is None or config.get_error_samples_mode():
-            yield from self._python_rows(as_numpy)
+            yield from self._python_rows(as_numpy, number)
             return
 
         rows = iter(self._pipeline.create_tuple_iterator(1, as_numpy))
@@ -459,7 +463,7 @@ class Dataset(_facts.Facts):
             return
         except _rows.NeedsRowsError:
             self._pipeline = None
-            yield from self._python_rows(as_numpy)
+            yield from self._python_rows(as_numpy, number)
             return
         except ValueError as error:
             raise _checks.pipeline_error(error) from None
@@ -471,10 +475,10 @@ class Dataset(_facts.Facts):
         except ValueError as error:
             raise _checks.pipeline_error(error) from None
 
-    def _python_rows(self, as_numpy):
+    def _python_rows(self, as_numpy, number=None):
         from mindspore.dataset import _iterators, _rows, config
 
-        draw = _rows.Draw(config.get_seed(), self._passes)
+        draw = _rows.Draw(config.get_seed(), self._passes, number=number)
         self._passes += 1
         rows = self._node.rows(draw)
         if as_numpy:

@@ -165,6 +165,7 @@ class Iterator:
         _checks.of_type("do_copy", do_copy, bool)
         self._dataset, self._left, self._as_numpy = dataset, num_epochs, output_numpy
         self._pass = None
+        self._number = 0  # of its next pass
         self._closed = False
         ITERATORS_LIST.append(weakref.ref(self, _forget))
 
@@ -188,7 +189,8 @@ class Iterator:
                 "The number of epochs that were asked for (num_epochs) is over: make a new iterator"
             )
         self._left -= self._left > 0
-        self._pass = self._dataset._begin_pass(self._as_numpy)
+        self._pass = self._dataset._begin_pass(self._as_numpy, self._number)
+        self._number = None if self._number is None else self._number + 1
 
     def __getattr__(self, name):
         raise AttributeError(f"an iterator over a dataset has no '{name}'")

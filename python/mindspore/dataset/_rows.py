@@ -74,12 +74,15 @@ class Draw:
 
     begins = ends = True  # with repeat(): whether this is the first, the last of its repetitions
 
-    def __init__(self, seed, epoch, repetition=0):
+    def __init__(self, seed, epoch, repetition=0, number=None):
         self.seed, self.epoch, self.repetition = seed, epoch, repetition
+        self.number = (
+            epoch if number is None else number
+        )  # among the passes of its iterator, as scripts are told
 
     def again(self, repetition, of):
         """The pass of one of `of` repetitions (below 1: without end)."""
-        made = Draw(self.seed, self.epoch, self.repetition * 1000003 + repetition)
+        made = Draw(self.seed, self.epoch, self.repetition * 1000003 + repetition, self.number)
         made.begins = self.begins and repetition == 0
         made.ends = self.ends and repetition == of - 1
         return made
@@ -260,7 +263,7 @@ class Batch(Node):
     def rows(self, draw):
         rows = self.children[0].rows(draw)
         for number in itertools.count():
-            info = BatchInfo(number, draw.epoch)
+            info = BatchInfo(number, draw.number)
             want = self.rows_of_batch(info) if callable(self.rows_of_batch) else self.rows_of_batch
             if not isinstance(want, int) or want < 1:
                 raise PipelineError(
