@@ -3,7 +3,7 @@
 import muster.amp
 from muster.amp import get_black_list, get_white_list
 
-from mindspore import _names
+from mindspore import _device, _names
 from mindspore.nn._loss_scale import (
     DynamicLossScaleManager,
     DynamicLossScaler,
@@ -37,6 +37,16 @@ def custom_mixed_precision(network, *, white_list=None, black_list=None, dtype="
     )
 
 
+def note_batch_norms(call, level, keep_batchnorm_fp32):
+    """Says once that batch norms keep to float32 where a script asked for less."""
+    if keep_batchnorm_fp32 not in (None, True, False):
+        raise TypeError(f"{call}: keep_batchnorm_fp32 is True or False, not {keep_batchnorm_fp32!r}")
+    if keep_batchnorm_fp32 is False and level == "O2":
+        _device.note_once(
+            f"note: {call}(keep_batchnorm_fp32=False): batch norms compute in float32 all the same"
+        )
+
+
 def build_train_network(
     network,
     optimizer,
@@ -48,16 +58,16 @@ def build_train_network(
     loss_scale_manager=None,
     cast_model_type=None,
 ):
-    """A training step of `network` in mixed precision; `keep_batchnorm_fp32` is True.
+    """A training step of `network` in mixed precision; batch norms compute in float32 at every level.
 
     With a loss scale manager gradients are of the loss times its scale; steps that overflow update nothing.
     """
     _names.refuse(
         "mindspore.amp.build_train_network",
         boost_level=(boost_level, "O0"),
-        keep_batchnorm_fp32=(keep_batchnorm_fp32, None, True),
         cast_model_type=(cast_model_type, None),
     )
+    note_batch_norms("mindspore.amp.build_train_network", level, keep_batchnorm_fp32)
     if loss_scale_manager is None:
         return muster.amp.build_train_network(network, optimizer, loss_fn, level)
     network = auto_mixed_precision(network, level)

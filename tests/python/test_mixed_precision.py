@@ -230,7 +230,7 @@ print(step(ms.Tensor([[1.0] * 4]), ms.Tensor([[0.0] * 2])).dtype)
 ms.Model(net, nn.MSELoss(), optimizer, amp_level="O2", keep_batchnorm_fp32=True)
 for refused in (
     lambda: ms.Model(net, amp_level="O2", loss_scale_manager=object()),
-    lambda: build_train_network(net, optimizer, keep_batchnorm_fp32=False),
+    lambda: build_train_network(net, optimizer, cast_model_type=mstype.float16),
 ):
     try:
         refused()
@@ -252,5 +252,5 @@ def test_mindspores_names_for_it_are_there():
     assert lines[0] == "Float32"
     assert [line.split()[:2] for line in lines[1:]] == [
         ["TypeError", "mindspore.Model:"],
-        ["NotImplementedError", "mindspore.amp.build_train_network(keep_batchnorm_fp32=False)"],
+        ["NotImplementedError", "mindspore.amp.build_train_network(cast_model_type=mindspore.float16)"],
     ]

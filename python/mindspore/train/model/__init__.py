@@ -27,8 +27,8 @@ class Model(muster.Model):
         if manager is not None and not isinstance(manager, amp.LossScaleManager):
             kind = type(manager).__name__
             raise TypeError(f"mindspore.Model: loss_scale_manager is a LossScaleManager, not {kind}")
-        neutral = {"keep_batchnorm_fp32": (None, True)}  # it is, at every level
-        others = {name: (value, *neutral.get(name, (None,))) for name, value in settings.items()}
+        amp.note_batch_norms("mindspore.Model", amp_level, settings.pop("keep_batchnorm_fp32", None))
+        others = {name: (value, None) for name, value in settings.items()}
         _names.refuse("mindspore.Model", boost_level=(boost_level, "O0"), **others)
         metrics = _named_metrics(metrics, loss_fn, eval_network, eval_indexes)
         self._predicting = None
@@ -37,9 +37,11 @@ class Model(muster.Model):
             self._predicting = network
             if eval_network is None and metrics is not None and loss_fn is not None:
                 eval_network = muster.train.WithEvalCell(network, loss_fn, amp_level not in (None, "O0"))
+            made_of = {"network": network, "loss_fn": loss_fn, "optimizer": optimizer}
             network = amp.build_train_network(
                 network, optimizer, loss_fn, amp_level, loss_scale_manager=manager
             )
+            network.__dict__["_made_of"] = made_of
             loss_fn = optimizer = None
             amp_level = "O0"
         super().__init__(
@@ -142,6 +144,21 @@ class Model(muster.Model):
             self._predicting.set_train(False)
             return self._predicting(*predict_data)
         return super().predict(*predict_data)
+
+
+def _shown(name):
+    """An attribute of callbacks' contexts: what the script gave to a Model that made a step of it."""
+    found, network = getattr(CallbackContext, name), CallbackContext.network
+
+    def get(self):
+        return network.__get__(self).__dict__.get("_made_of", {}).get(name, found.__get__(self))
+
+    return property(get, doc=found.__doc__)
+
+
+CallbackContext = muster.train.CallbackContext
+for _name, _member in {name: _shown(name) for name in ("network", "loss_fn", "optimizer")}.items():
+    setattr(CallbackContext, _name, _member)
 
 
 class _Passes:
