@@ -183,3 +183,45 @@ def test_a_hook_that_no_gradient_would_come_to_is_refused():
     net = nn.Dense(2, 1)
     with pytest.raises(NotImplementedError, match="change the gradients that value_and_grad gives"):
         net.weight.register_hook(lambda gradient: gradient * 2)
+
+
+@MODES
+@pytest.mark.parametrize(
+    "add", [ops.assign_add, lambda p, x: ops.AssignAdd()(p, x)], ids=["function", "class"]
+)
+@pytest.mark.parametrize(
+    ("shape", "value"),
+    [([1], Tensor(2, mindspore.int32)), ([1], 2), ([], Tensor([2])), ([1, 1], Tensor([2]))],
+)
+def test_one_element_is_added_to_one_whatever_its_axes(mode, add, shape, value):
+    mindspore.set_context(mode=mode)
+
+    class Counted(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.steps = Parameter(ops.ones(shape, mindspore.int32), name="steps")
+
+        def construct(self, x):
+            add(self.steps, value)
+            return x + self.steps
+
+    net = Counted()
+    assert net(Tensor([1.0])).asnumpy().ravel().tolist() == [4]
+    assert net.steps.asnumpy().tolist() == numpy.full(shape, 3).tolist()
+    with pytest.raises((ValueError, TypeError)):
+        ops.assign_add(Parameter(Tensor([1.0, 2.0])), Tensor([1.0]))
+
+
+@pytest.mark.parametrize("assign", [ops.assign, lambda p, x: ops.Assign()(p, x)], ids=["function", "class"])
+def test_a_parameter_is_set_to_values_of_a_lesser_dtype_and_to_no_greater_one(assign):
+    order = ["bool_", "int8", "int32", "int64", "float16", "float32", "float64"]
+    for at, of_parameter in enumerate(order):
+        for other, of_value in enumerate(order):
+            parameter = Parameter(Tensor([0, 0], getattr(mindspore, of_parameter)))
+            value = Tensor([1, 1], getattr(mindspore, of_value))
+            if other <= at:
+                assign(parameter, value)
+                assert parameter.asnumpy().tolist() == [1, 1]
+            else:
+                with pytest.raises((TypeError, ValueError)):
+                    assign(parameter, value)

@@ -1,16 +1,31 @@
 """Functions for training by MindSpore's names."""
 
-from muster.ops import assign
-
 import muster
 from mindspore import _names
 from muster import ops
 
 
+def assign(variable, value):
+    """Sets the parameter `variable`, which takes values of lesser dtypes than its own; gives the variable."""
+    if isinstance(value, muster.Tensor) and value.dtype != variable.dtype:
+        from mindspore.numpy._shared import promoted
+
+        if promoted(variable.dtype, value.dtype) == variable.dtype:
+            value = ops.cast(value, variable.dtype)
+    return ops.assign(variable, value)
+
+
 def assign_add(variable, value):
-    """Adds `value`, in the dtype of the parameter `variable`, to it in place; gives the variable."""
+    """Adds `value`, in the dtype of the parameter `variable`, to it in place; gives the variable.
+
+    One element is added to one, whatever the number of axes: a step counter (1,) by a scalar.
+    """
     if isinstance(value, muster.Tensor):
         value = ops.cast(value, variable.dtype)
+        if value.size == 1 == variable.size:
+            value = ops.reshape(value, variable.shape)
+    elif isinstance(value, int) and variable.size == 1:
+        value = ops.full(variable.shape, value, dtype=variable.dtype)
     return ops.assign_add(variable, value)
 
 

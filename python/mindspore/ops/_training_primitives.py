@@ -7,8 +7,8 @@ from mindspore.ops import _training
 from mindspore.ops._primitive import Primitive, without_settings
 from muster import ops
 
-Assign = without_settings("Assign", ops.assign)
-AssignAdd = without_settings("AssignAdd", ops.assign_add)
+Assign = without_settings("Assign", _training.assign)
+AssignAdd = without_settings("AssignAdd", _training.assign_add)
 AssignSub = without_settings("AssignSub", _training.assign_sub)
 Depend = without_settings("Depend", _training.depend)
 
