@@ -93,3 +93,42 @@ def test_a_script_may_set_what_optimizers_have():
     optimizer = Decoupled(Normed().trainable_params())
     optimizer.decay_flags = (False,) * 4
     assert optimizer.decay_flags == (False,) * 4
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])
+def test_a_list_of_learning_rates_is_called_with_steps(mode):
+    ms.set_context(mode=mode)
+    net = Normed()
+    optimizer = nn.Momentum(net.trainable_params(), [0.5, 0.25, 0.125], 0.9)
+    optimizer(tuple(ops.zeros_like(each) for each in optimizer.parameters))
+    assert optimizer.learning_rate(optimizer.global_step).asnumpy().tolist() == [0.25]
+    assert optimizer.learning_rate(Tensor(2)).asnumpy().tolist() == 0.125
+    assert optimizer.learning_rate.learning_rate.asnumpy().tolist() == [0.5, 0.25, 0.125]
+    assert optimizer.get_lr().asnumpy().tolist() == 0.25 and optimizer.dynamic_lr
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])
+def test_an_optimizer_of_a_script_calls_its_learning_rates(mode):
+    class Own(nn.Optimizer):
+        def construct(self, gradients):
+            rate = self.learning_rate(self.global_step)
+            self.assignadd(self.global_step, self.global_step_increase_tensor)
+            return ops.assign(self.parameters[0], self.parameters[0] - rate * gradients[0])
+
+    ms.set_context(mode=mode)
+    net = nn.Dense(1, 1, weight_init="ones", has_bias=False)
+    optimizer = Own([0.5, 0.25], net.trainable_params())
+    seen = []
+    for _ in range(2):
+        optimizer((Tensor([[1.0]]),))
+        seen.append(net.weight.asnumpy().item())
+    assert seen == [0.5, 0.25]
+
+
+def test_rates_of_groups_are_called_too():
+    net = Normed()
+    first, *others = net.trainable_params()
+    groups = [{"params": [first], "lr": [0.5, 0.25]}, {"params": others}]
+    optimizer = nn.Momentum(groups, [0.125, 0.0625], 0.9)
+    assert [rate(Tensor(1)).asnumpy().item() for rate in optimizer.learning_rate[:2]] == [0.25, 0.0625]
+    assert optimizer.get_lr_parameter(first).asnumpy().tolist() == [0.5, 0.25]
