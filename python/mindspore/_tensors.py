@@ -164,8 +164,18 @@ def _parameter_text(self) -> str:
     )
 
 
+_view = Tensor.asnumpy
+
+
+def asnumpy(self):
+    """The elements as an array of their own, which a script may write to: boxes are scaled in place."""
+    array = _view(self)
+    return array if array.flags.writeable else array.copy()
+
+
 def install() -> None:
     """Tensors of both packages are one class, so both have these members once mindspore is imported."""
+    Tensor.asnumpy = asnumpy
     Tensor.register_hook = register_hook
     Tensor.__deepcopy__ = deepcopy
     Tensor.__array_priority__ = property(_array_priority)

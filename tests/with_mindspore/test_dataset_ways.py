@@ -359,3 +359,50 @@ def test_a_batch_of_a_training_is_told_its_epoch():
     net = nn.Dense(3, 1)
     Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1)).train(3, batches, dataset_sink_mode=False)
     assert [told[-3] + step for step in range(3)] == told[-3:]
+
+
+class _Kept:
+    """A source whose rows are its own arrays."""
+
+    def __init__(self):
+        self.rows = np.zeros((4, 3), np.float32)
+
+    def __getitem__(self, at):
+        return (self.rows[at],)
+
+    def __len__(self):
+        return len(self.rows)
+
+
+def _raised(row):
+    row += 1
+    return row
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda rows: rows.map(_raised, "a"),
+        lambda rows: rows.batch(2).map(_raised, "a"),
+        lambda rows: rows.batch(2, per_batch_map=lambda a, info: ([_raised(each) for each in a],)),
+        lambda rows: rows.filter(lambda row: bool(_raised(row).sum() > 0)),
+    ],
+    ids=["map", "map of batches", "per_batch_map", "filter"],
+)
+def test_a_function_that_writes_to_its_rows_leaves_the_source_as_it_is(changed):
+    source = _Kept()
+    rows = changed(ds.GeneratorDataset(source, ["a"], shuffle=False))
+    passes = [_rows(rows) for _ in range(2)]
+    assert passes[0] == passes[1]
+    assert source.rows.sum() == 0
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_rows_as_arrays_may_be_written(batched):
+    array = np.zeros((4, 3), np.float32)
+    for source in (ds.NumpySlicesDataset(array, ["a"]), ds.GeneratorDataset(_Kept(), ["a"])):
+        rows = source.batch(2) if batched else source
+        for row in rows.create_dict_iterator(num_epochs=1, output_numpy=True):
+            row["a"] += 1
+            assert (row["a"] == 1).all()
+    assert array.sum() == 0

@@ -5,6 +5,7 @@ list of numpy arrays (or of dicts, which MindSpore passes on), one for each colu
 """
 
 import collections
+import copy
 import itertools
 
 from mindspore._lazy import numpy
@@ -290,7 +291,9 @@ class Batch(Node):
         return [stacked(name, column) for name, column in zip(names, columns, strict=True)]
 
     def _changed(self, columns, info):
-        answer = self._change(*[columns[at] for at in self._at], info)
+        # Of their own: what a script writes to them must not reach the arrays of its source.
+        given = [[copy.copy(each) for each in columns[at]] for at in self._at]
+        answer = self._change(*given, info)
         made = list(answer) if isinstance(answer, tuple) else [answer]
         if len(made) != self._outputs:
             raise PipelineError(
