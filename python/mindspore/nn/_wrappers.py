@@ -248,6 +248,7 @@ class WithGradCell(muster.Cell):
             self.network_with_loss = muster.nn.WithLossCell(network, loss_fn)
         else:
             self.network_with_loss = network
+        self.network_with_loss.set_train()
 
     def construct(self, *inputs):
         """The gradients."""
