@@ -121,25 +121,47 @@ def release() -> None:
     """Nothing: a worker leaves its job when its process ends."""
 
 
+def _unasked(group, variable: str, otherwise: int) -> int | None:
+    """What a process that is in no job and has not called init() takes itself for: scripts ask all the same.
+
+    As in MindSpore it is what a launcher of single processes says, else one process alone. None in a job.
+    """
+    if known_as(group) or GlobalComm.INITED or "MS_ROLE" in os.environ:
+        return None
+    try:
+        muster.get_rank()
+    except ValueError:
+        return int(os.environ.get(variable, otherwise))
+    return None
+
+
 def get_rank(group=GlobalComm.WORLD_COMM_GROUP) -> int:
     """This worker's rank in the group, from 0."""
+    if (rank := _unasked(group, "RANK_ID", 0)) is not None:
+        return rank
     name = known_as(group)
     return get_process_group_ranks(group).index(muster.get_rank()) if name else muster.get_rank()
 
 
 def get_group_size(group=GlobalComm.WORLD_COMM_GROUP) -> int:
     """The number of workers of the group."""
+    if (size := _unasked(group, "RANK_SIZE", 1)) is not None:
+        return size
     name = known_as(group)
     return len(_core._group_ranks(name)) if name else muster.get_group_size()
 
 
 def get_local_rank(group=GlobalComm.WORLD_COMM_GROUP) -> int:
     """This worker's rank among those of the group on this host."""
+    if (rank := _unasked(group, "LOCAL_RANK", 0)) is not None:
+        return rank
     return _workers_here(group).index(muster.get_rank())
 
 
 def get_local_rank_size(group=GlobalComm.WORLD_COMM_GROUP) -> int:
     """The number of workers of the group on this host."""
+    if (size := _unasked(group, "LOCAL_RANK_SIZE", 1)) is not None:
+        return size
     return len(_workers_here(group))
 
 
