@@ -107,3 +107,16 @@ def test_a_checkpoint_that_is_not_there_is_an_error_that_scripts_catch_by_either
     for kind in (ValueError, FileNotFoundError):
         with pytest.raises(kind, match=r"nowhere\.ckpt"):
             ms.load_checkpoint("nowhere.ckpt")
+
+
+def test_a_checkpoint_that_cannot_hold_two_parameters_of_one_name_says_so(tmp_path, capfd):
+    class Parts(nn.Cell):
+        def __init__(self):
+            super().__init__(auto_prefix=False)
+            self.first, self.last = nn.Dense(2, 2, has_bias=False), nn.Dense(2, 1, has_bias=False)
+
+    ms.save_checkpoint(Body(), str(tmp_path / "body.ckpt"))
+    assert "several parameters" not in capfd.readouterr().err
+    ms.save_checkpoint(Parts(), str(tmp_path / "parts.ckpt"))
+    assert "several parameters have the name weight" in capfd.readouterr().err
+    assert ms.load_checkpoint(str(tmp_path / "parts.ckpt"))["weight"].shape == (1, 2)

@@ -1,5 +1,6 @@
 """mindspore.train.serialization: parameters to files and back."""
 
+import collections
 import os
 
 import muster
@@ -46,7 +47,10 @@ def save_checkpoint(
     if async_save:
         _device.note_once("note: async_save has no effect: a checkpoint is on disk when the call returns")
     if isinstance(save_obj, muster.Cell):
-        items = {parameter.name: parameter for parameter in save_obj.get_parameters()}
+        parameters = list(save_obj.get_parameters())
+        items = {parameter.name: parameter for parameter in parameters}
+        if len(items) < len(parameters):
+            _note_lost(call, parameters)
     elif isinstance(save_obj, dict):
         items = dict(save_obj)
     else:
@@ -61,6 +65,16 @@ def save_checkpoint(
         from mindspore.train.serialization import _checksums
 
         _checksums.add(name)
+
+
+def _note_lost(call: str, parameters: list) -> None:
+    """A warning of the names that several parameters have: the file holds the last one of each."""
+    counts = collections.Counter(parameter.name for parameter in parameters)
+    shared = ", ".join(name for name, count in counts.items() if count > 1)
+    _device.note_once(
+        f"warning: {call}: several parameters have the name {shared}, and the file holds the last of them: "
+        "give them names of their own"
+    )
 
 
 def _kept(call: str, name: str, value):
