@@ -199,7 +199,7 @@ scale("a", row)
 def test_a_function_is_chosen_by_the_types_of_its_arguments():
     done = run(DISPATCHES)
     assert done.stdout.splitlines() == ["[[2.0, 4.0]] [[2.0, 4.0]] [[1.0, 2.0]]", "[[3.0, 6.0]]"]
-    assert "TypeError" in done.stderr and "registered" in done.stderr
+    assert "ValueError" in done.stderr and "registered" in done.stderr
 
 
 def test_the_context_can_be_asked():

@@ -3,7 +3,7 @@
 import functools
 
 import muster
-from mindspore import _names
+from mindspore import _errors, _names
 from mindspore._gradient import GradOperation
 from mindspore.ops._math import clip_by_value
 from mindspore.ops._training import clip_by_global_norm
@@ -14,18 +14,31 @@ partial = functools.partial
 _KINDS = {
     "Tensor": muster.Tensor,
     "Bool": bool,
-    "Int": int,
-    "Float": float,
+    **dict.fromkeys(("Int", "Int64"), int),
+    **dict.fromkeys(("Float", "Float32", "Float64"), float),
     "Number": (int, float),
     "String": str,
     "Tuple": tuple,
     "List": list,
     "Dictionary": dict,
+    "Slice": slice,
+    "Ellipsis": type(...),
     "NoneType": type(None),
     "None": type(None),
-    "Function": (type(lambda: None), functools.partial),
+    "Function": (type(lambda: None), functools.partial, muster.Cell),
     **dict.fromkeys(("RowTensor", "RowTensorInner", "MapTensor", "CSRTensor", "COOTensor"), ()),
+    **dict.fromkeys(
+        ("Int8", "Int16", "Int32", "UInt8", "UInt16", "UInt32", "UInt64", "Float16", "BFloat16"), ()
+    ),
 }
+
+
+def _kind(given):
+    """The name of a type, and that of its elements' dtype where it is a tensor of some, or None."""
+    name, _, dtype = str(given).partition("[")
+    if name not in _KINDS or (dtype and name != "Tensor"):
+        raise NotImplementedError(_names.sentence(f"mindspore.ops.MultitypeFuncGraph.register({given!r})"))
+    return name, dtype.removesuffix("]") or None
 
 
 class MultitypeFuncGraph:
@@ -34,34 +47,34 @@ class MultitypeFuncGraph:
     def __init__(self, name, read_value=False):
         _names.refuse("mindspore.ops.MultitypeFuncGraph", read_value=(read_value, False))
         self.name = name
-        self._functions = []  # (type names, function)
+        self._functions = []  # (kinds, function)
 
     def register(self, *type_names):
-        """A decorator: the function is for arguments of these types."""
-        for name in type_names:
-            if not isinstance(name, str) or name not in _KINDS:
-                raise NotImplementedError(
-                    _names.sentence(f"mindspore.ops.MultitypeFuncGraph.register({name!r})")
-                )
+        """A decorator: the function is for arguments of these types, which are names or dtypes."""
+        kinds = tuple(map(_kind, type_names))
 
         def keep(function):
-            self._functions.append((type_names, function))
+            self._functions.append((kinds, function))
             return function
 
         return keep
 
     def __call__(self, *args):
-        for type_names, function in self._functions:
-            if len(type_names) == len(args) and all(map(_is_a, args, type_names)):
-                return function(*args)
+        if len(self._functions) == 1:  # which takes what it is given, as in MindSpore
+            return self._functions[0][1](*args)
+        for with_bools in (False, True):  # a bool is a number where no function is for bools
+            for kinds, function in self._functions:
+                if len(kinds) == len(args) and all(map(_is_a, args, kinds, [with_bools] * len(args))):
+                    return function(*args)
         given = ", ".join(type(arg).__name__ for arg in args)
-        raise TypeError(f"{self.name}: no function is registered for ({given})")
+        raise _errors.ArgumentError(f"{self.name}: no function is registered for ({given})")
 
 
-def _is_a(value, type_name):
-    return isinstance(value, _KINDS[type_name]) and not (
-        isinstance(value, bool) and type_name in ("Int", "Number")
-    )
+def _is_a(value, kind, with_bools):
+    name, dtype = kind
+    if isinstance(value, bool) and name in ("Int", "Int64", *(() if with_bools else ("Number",))):
+        return False
+    return isinstance(value, _KINDS[name]) and dtype in (None, str(getattr(value, "dtype", None)))
 
 
 class Map:

@@ -1,0 +1,159 @@
+"""What optimizers and functions of functions that scripts write themselves find, as in MindSpore 2.7.0."""
+
+import sys
+
+import pytest
+from places import COMPAT_PACKAGES
+
+sys.path.insert(0, str(COMPAT_PACKAGES))
+
+import mindspore as ms
+import numpy as np
+from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
+from mindspore.ops import composite
+from mindspore.ops import functional as F  # noqa: N812
+
+
+@pytest.fixture(params=[ms.PYNATIVE_MODE, ms.GRAPH_MODE], autouse=True)
+def mode(request):
+    before = ms.get_context("mode")
+    ms.set_context(mode=request.param)
+    yield request.param
+    ms.set_context(mode=before)
+
+
+class Decay(nn.Cell):
+    def construct(self, step):
+        return Tensor(0.1, ms.float32) * step
+
+
+class Idle(nn.Optimizer):
+    def construct(self, gradients):
+        return gradients
+
+
+def _network():
+    return nn.SequentialCell(nn.Dense(2, 2), nn.LayerNorm((2,)))
+
+
+def test_norms_do_not_decay_where_no_groups_are_given():
+    optimizer = Idle(0.1, _network().trainable_params(), 0.05)
+    assert optimizer.decay_flags == (True, True, False, False)
+    assert optimizer.dynamic_decay_flags is False
+    assert optimizer.exec_weight_decay
+    assert not optimizer.dynamic_weight_decay
+    assert not optimizer.need_scale
+
+
+def test_groups_say_which_parameters_decay():
+    parameters = _network().trainable_params()
+    decay = Decay()
+    groups = [{"params": parameters[:1], "weight_decay": decay}, {"params": parameters[1:], "lr": 0.5}]
+    optimizer = Idle(0.1, groups)
+    assert optimizer.decay_flags == optimizer.dynamic_decay_flags == (True, False, False, False)
+    assert optimizer.exec_weight_decay
+    assert optimizer.dynamic_weight_decay
+    assert optimizer.group_weight_decay == [decay, 0, 0, 0]
+    assert [float(rate) for rate in optimizer.group_lr] == [np.float32(0.1), 0.5, 0.5, 0.5]
+
+
+def test_nothing_decays_by_a_decay_of_nothing():
+    optimizer = Idle(0.1, _network().trainable_params(), 0.0, 4.0)
+    assert not optimizer.exec_weight_decay
+    assert optimizer.need_scale
+    assert float(optimizer.reciprocal_scale) == 0.25
+    assert optimizer.cache_enable == optimizer.ps_parameters == (False,) * 4
+
+
+def test_what_an_optimizer_finds_can_be_written():
+    class Own(Idle):
+        def __init__(self, parameters):
+            super().__init__(0.1, parameters)
+            self.decay_flags = (True,) * len(self.parameters)
+            self.exec_weight_decay = True
+
+    optimizer = Own(_network().trainable_params())
+    assert optimizer.decay_flags == (True,) * 4
+    assert optimizer.exec_weight_decay
+
+
+_step = composite.MultitypeFuncGraph("step")
+
+
+@_step.register("Tensor", "Number", "Tensor", "Tensor", "Tensor", "Bool")
+def _step_of_one(rate, momentum, parameter, moment, gradient, decays):
+    moment = F.depend(moment, F.assign(moment, moment * momentum + gradient))
+    parameter_next = parameter - rate * moment
+    if decays:
+        parameter_next = parameter_next * 0.5
+    return F.assign(parameter, parameter_next)
+
+
+class Heavy(nn.Optimizer):
+    def __init__(self, parameters, rate):
+        super().__init__(rate, parameters)
+        self.moments = self.parameters.clone(prefix="moments", init="zeros")
+
+    def construct(self, gradients):
+        gradients = self.flatten_gradients(gradients)
+        self.assignadd(self.global_step, self.global_step_increase_tensor)
+        step = F.partial(_step, self.get_lr(), 0.5)
+        return self.hyper_map_reverse(step, self._parameters, self.moments, gradients, self.decay_flags)
+
+
+def test_an_optimizer_over_a_hyper_map_takes_its_steps():
+    parameters = ParameterTuple(
+        [Parameter(Tensor([2.0]), name="w"), Parameter(Tensor([4.0]), name="norm.gamma")]
+    )
+    optimizer = Heavy(parameters, 1.0)
+    gradients = (Tensor([1.0]), Tensor([1.0]))
+    optimizer(gradients)
+    assert [each.asnumpy().tolist() for each in parameters] == [[0.5], [3]]
+    optimizer(gradients)
+    assert [each.asnumpy().tolist() for each in parameters] == [[-0.5], [1.5]]
+    assert optimizer.global_step.asnumpy().tolist() == [2]
+
+
+def _graph(*kinds):
+    graph = ops.MultitypeFuncGraph("graph")
+    graph.register("Ellipsis", "Ellipsis")(lambda x, y: "two")
+    for kind in kinds:
+        graph.register(kind)(lambda x, kind=kind: str(kind))
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits", "does_not"),
+    [
+        ("Int64", 3, True),
+        ("Float64", 1.5, 3),
+        (ms.int64, 3, 1.5),
+        ("Number", True, Tensor(1)),
+        ("Tensor[Float32]", Tensor(1.0), Tensor(1)),
+        (ms.dtype.TensorType(ms.int64), Tensor(1), Tensor(1.0)),
+        ("Slice", slice(1, 2), 1),
+        ("Int32", None, 3),
+    ],
+)
+def test_functions_are_chosen_by_dtypes(kind, fits, does_not):
+    graph = _graph(kind)
+    if fits is not None:
+        assert graph(fits) == str(kind)
+    with pytest.raises(ValueError, match="no function is registered"):
+        graph(does_not)
+
+
+def test_the_only_function_takes_what_it_is_given():
+    graph = ops.MultitypeFuncGraph("scaled")
+
+    @graph.register("Tensor", "Tensor")
+    def scaled(factor, x):
+        return x * factor
+
+    assert graph(2, Tensor([1.0])).asnumpy().tolist() == [2]
+    assert graph(Parameter(Tensor([3.0]), name="p"), Tensor([1.0])).asnumpy().tolist() == [3]
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(NotImplementedError, match="register"):
+        ops.MultitypeFuncGraph("f").register("Tensor", "Tuple[Int64]")
