@@ -3,6 +3,8 @@
 A cell of one's own shows what its extend_repr() gives, as in MindSpore.
 """
 
+from muster._attributes import kinds_of
+
 import muster
 
 Cell = muster.Cell
@@ -132,7 +134,7 @@ _RECURRENT = {
 
 
 def _of_class(table, cell):
-    return next((table[kind.__name__] for kind in type(cell).__mro__ if kind.__name__ in table), None)
+    return next((table[kind] for kind in kinds_of(cell) if kind in table), None)
 
 
 def extend_repr(self) -> str:

@@ -71,10 +71,19 @@ _SPECIAL = {
 _find = _core.Cell.__getattr__
 
 
+def kinds_of(cell) -> list[str]:
+    """The names of the library's classes that a cell is of. Scripts, and mint, have others of these names."""
+    return [
+        kind.__name__
+        for kind in type(cell).__mro__
+        if kind.__module__.startswith(("muster.", "mindspore.nn"))
+    ]
+
+
 def _special(cell, name: str):
     """The function for an attribute of this name, of the first class that has one."""
-    for kind in type(cell).__mro__:
-        made = _SPECIAL.get(kind.__name__, {}).get(name)
+    for kind in kinds_of(cell):
+        made = _SPECIAL.get(kind, {}).get(name)
         if made is not None:
             return made
     return None

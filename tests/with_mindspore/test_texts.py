@@ -3,7 +3,7 @@
 import mindspore
 import numpy
 import pytest
-from mindspore import Tensor
+from mindspore import Tensor, mint, nn
 
 FLOATS = "0.00000000e+00,  1.00000000e+00,  2.00000000e+00"
 
@@ -58,3 +58,67 @@ def test_a_tensor_is_shown_as_in_mindspore(tensor, text):
 @pytest.mark.parametrize(("number", "text"), [(0.1, "0.1"), (1 / 3, "0.3333"), (1e-7, "1e-07")])
 def test_a_float16_is_shown_with_the_digits_that_it_has(number, text):
     assert str(Tensor(number, mindspore.float16)) == text
+
+
+def _class_called(name):
+    return type(name, (nn.Cell,), {"construct": lambda self, x: x})
+
+
+@pytest.mark.parametrize(
+    "name", ["Dense", "LayerNorm", "Conv2d", "Embedding", "Dropout", "LSTM", "BatchNorm2d"]
+)
+def test_a_class_of_ones_own_may_be_called_as_one_of_the_library(name):
+    cell = _class_called(name)()
+    assert repr(cell) == f"{name}()"
+    assert repr(nn.SequentialCell(cell)) == f"SequentialCell(\n  (0): {name}()\n)"
+    assert not hasattr(cell, "bias")
+    assert not hasattr(cell, "pad_mode")
+
+
+def test_a_class_that_extends_one_of_the_library_shows_its_settings():
+    class Normalized(nn.GroupNorm):
+        pass
+
+    assert repr(Normalized(2, 4)).startswith("Normalized(num_groups=2, num_channels=4")
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        (lambda: mint.nn.Linear(2, 3), "Linear(input_features=2, output_features=3, has_bias=True)"),
+        (lambda: mint.nn.Linear(2, 3, bias=False), "Linear(input_features=2, output_features=3)"),
+        (
+            lambda: mint.nn.Conv2d(2, 4, 3, padding=1, groups=2),
+            "Conv2d(input_channels=2, output_channels=4, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), "
+            "dilation=(1, 1), groups=2, bias=True)",
+        ),
+        (
+            lambda: mint.nn.BatchNorm2d(3),
+            "BatchNorm2d(num_features=3, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)",
+        ),
+        (
+            lambda: mint.nn.GroupNorm(2, 4),
+            "GroupNorm(num_groups=2, num_channels=4, eps=1e-05, affine=True)",
+        ),
+    ],
+)
+def test_cells_of_mint_show_what_they_were_made_with(cell, text):
+    assert repr(cell()) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "made_with"), [("LayerNorm", 2), ("Embedding", (3, 4)), ("MaxPool2d", 2), ("AvgPool2d", 2)]
+)
+def test_cells_of_mint_that_are_called_as_those_of_nn_have_texts(name, made_with):
+    arguments = made_with if isinstance(made_with, tuple) else (made_with,)
+    assert repr(getattr(mint.nn, name)(*arguments)).startswith(name)
+
+
+def test_a_norm_of_mint_counts_its_batches():
+    norm = mint.nn.BatchNorm1d(2, momentum=None)
+    batches = [rows(3, 2).astype(mindspore.float32) * factor for factor in (1, 3)]
+    for batch in batches:
+        norm.set_train()(batch)
+    norm.set_train(False)(batches[0])
+    assert norm.num_batches_tracked.asnumpy() == 2
+    assert norm.running_mean.asnumpy().tolist() == [4, 6]  # of [2, 3] and [6, 9]

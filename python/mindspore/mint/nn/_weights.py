@@ -6,6 +6,7 @@ import muster
 from mindspore.common import initializer as initializers
 from mindspore.mint.nn import functional as F  # noqa: N812
 from mindspore.nn import Cell
+from muster import ops
 from muster.nn import initializer
 
 
@@ -21,6 +22,11 @@ def _near_zero(count):
 def _set(cell, **settings):
     for name, value in settings.items():
         setattr(cell, name, value)
+
+
+def _shown(cell, *names):
+    """What print(cell) shows of these attributes."""
+    return ", ".join(f"{name}={getattr(cell, name)}" for name in names)
 
 
 class Linear(Cell):
@@ -43,6 +49,10 @@ class Linear(Cell):
         self.weight = _parameter(weight_init, (out_features, in_features), dtype, "weight")
         bias_init = own if bias_init is None else bias_init
         self.bias = _parameter(bias_init, (out_features,), dtype, "bias") if bias else None
+
+    def extend_repr(self):
+        shown = f"input_features={self.in_features}, output_features={self.out_features}"
+        return shown if self.bias is None else f"{shown}, has_bias=True"
 
     def construct(self, x):
         return F.linear(x, self.weight, self.bias)
@@ -82,6 +92,17 @@ class Embedding(Cell):
         else:
             self.weight = _parameter(made, (num_embeddings, embedding_dim), dtype, "weight")
 
+    def extend_repr(self):
+        names = (
+            "num_embeddings",
+            "embedding_dim",
+            "padding_idx",
+            "max_norm",
+            "norm_type",
+            "scale_grad_by_freq",
+        )
+        return f"{_shown(self, *names)}, dtype={self.weight.dtype}"
+
     def construct(self, indices):
         return F.embedding(
             indices, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq
@@ -106,6 +127,9 @@ class LayerNorm(Cell):
         self.weight = _parameter("ones", shape, dtype, "weight") if elementwise_affine else None
         self.bias = _parameter("zeros", shape, dtype, "bias") if elementwise_affine and bias else None
 
+    def extend_repr(self):
+        return _shown(self, "normalized_shape", "eps", "elementwise_affine")
+
     def construct(self, x):
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
@@ -128,6 +152,9 @@ class GroupNorm(Cell):
         _set(self, num_groups=num_groups, num_channels=num_channels, eps=eps, affine=affine)
         self.weight = _parameter("ones", (num_channels,), dtype, "weight") if affine else None
         self.bias = _parameter("zeros", (num_channels,), dtype, "bias") if affine else None
+
+    def extend_repr(self):
+        return _shown(self, "num_groups", "num_channels", "eps", "affine")
 
     def construct(self, x):
         return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
@@ -198,6 +225,11 @@ class Conv2d(Cell):
         self.weight = _parameter(own, shape, dtype, "weight")
         self.bias = _parameter(own, (out_channels,), dtype, "bias") if bias else None
 
+    def extend_repr(self):
+        settings = _shown(self, "kernel_size", "stride", "padding", "dilation", "groups")
+        channels = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
+        return f"{channels}, {settings}, bias={self.bias is not None}"
+
     def construct(self, x):
         padding = self.padding
         if self.padding_mode != "zeros" and not isinstance(padding, str):
@@ -224,18 +256,28 @@ class _BatchNorm(Cell):
         shape = (num_features,)
         self.weight = _parameter("ones", shape, dtype, "weight") if affine else None
         self.bias = _parameter("zeros", shape, dtype, "bias") if affine else None
-        self.running_mean = self.running_var = None
+        self.running_mean = self.running_var = self.num_batches_tracked = None
         if track_running_stats:
             self.running_mean = _parameter("zeros", shape, dtype, "running_mean")
             self.running_var = _parameter("ones", shape, dtype, "running_var")
-            self.running_mean.requires_grad = self.running_var.requires_grad = False
+            self.num_batches_tracked = _parameter("zeros", (), muster.int64, "num_batches_tracked")
+            for each in (self.running_mean, self.running_var, self.num_batches_tracked):
+                each.requires_grad = False
+
+    def extend_repr(self):
+        return _shown(self, "num_features", "eps", "momentum", "affine", "track_running_stats")
 
     def construct(self, x):
         if x.ndim not in self._axes:
             raise ValueError(f"{type(self).__name__}: {self._axes} axes are needed, not {x.shape}")
         training = self.training or self.running_mean is None
+        part = self.momentum
+        if self.training and self.running_mean is not None:
+            batches = ops.assign_add(self.num_batches_tracked, 1)
+            if part is None:  # the mean of all batches
+                part = 1.0 / ops.cast(batches, muster.float32)
         return F.batch_norm(
-            x, self.running_mean, self.running_var, self.weight, self.bias, training, self.momentum, self.eps
+            x, self.running_mean, self.running_var, self.weight, self.bias, training, part, self.eps
         )
 
 
