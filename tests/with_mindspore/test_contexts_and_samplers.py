@@ -7,6 +7,7 @@ from places import COMPAT_PACKAGES
 
 sys.path.insert(0, str(COMPAT_PACKAGES))
 
+import mindspore as ms
 import mindspore.dataset as ds
 import numpy
 from mindspore import nn
@@ -82,3 +83,11 @@ def test_columns_of_whole_numbers_take_what_numpy_writes(tmp_path):
         path.write_text(f"u,v\n{wrong},1\n", encoding="utf-8")
         with pytest.raises(RuntimeError, match="type cast error"):
             list(ds.CSVDataset(str(path), column_defaults=[0, 0.0], shuffle=False).create_tuple_iterator())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("enable_ge", False), ("max_device_memory", 1024.0), ("ascend_config", {}), ("op_timeout", 900)],
+)
+def test_settings_that_nobody_made_are_those_of_mindspore(name, value):
+    assert ms.get_context(name) == value

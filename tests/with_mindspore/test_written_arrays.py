@@ -48,3 +48,22 @@ def test_gradients_of_a_with_grad_cell_are_those_of_training():
     wanted = ms.grad(loss, None, net.trainable_params())(rows, labels)
     for each, right in zip(given, wanted, strict=True):
         np.testing.assert_allclose(each, right.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_tensor_of_one_number_has_no_entries():
+    for number in (Tensor(1.0), Parameter(Tensor(3), name="p")):
+        with pytest.raises(TypeError, match="iterate"):
+            list(number)
+    rows = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert [row.asnumpy().tolist() for row in rows] == [[1, 2], [3, 4]]
+    first, _ = rows
+    assert sum(first).asnumpy() == 3
+    assert list(ops.zeros((0, 2))) == []
+
+
+def test_gradients_go_through_the_entries():
+    def product(x):
+        first, second = x
+        return first * second
+
+    assert ms.grad(product)(Tensor([2.0, 5.0])).asnumpy().tolist() == [5, 2]
