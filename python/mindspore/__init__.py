@@ -311,6 +311,7 @@ _HOLDERS = {
         "mindspore.common._generators",
     ),
     "Symbol": "mindspore._symbol",
+    "_Function": "mindspore.common._grad_function",
     "async_ckpt_thread_status": "mindspore.train",
     **dict.fromkeys(
         ("convert_model", "load", "load_mindir", "save_mindir"), "mindspore.train._mindir._cells"

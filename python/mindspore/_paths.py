@@ -122,7 +122,6 @@ OLDER_PATHS = {
     **_below("mindspore.common.dynamic_shape", "enable_dynamic auto_dynamic_shape", "mindspore"),
     "mindspore.common.sparse_tensor": "mindspore.common._sparse",
     "mindspore.common.symbol": "mindspore",
-    "mindspore.common._grad_function": "mindspore",
     "mindspore.dataset.callback.ds_callback": "mindspore.dataset._callbacks",
     **_below("mindspore.dataset.debug", "debug_hook pre_defined_hook"),
     **_below("mindspore.dataset.engine", "cache_client datasets_audio obs", "mindspore.dataset"),

@@ -218,10 +218,6 @@ _TABLE = (
         dict.fromkeys(("mindspore", "mindspore.train"), "SummaryLandscape"),
     ),
     (
-        ("a Python function has its gradient by a cell's bprop", "write nn.Cell with bprop"),
-        {"mindspore": "_Function"},
-    ),
-    (
         _PREFETCH,
         dict.fromkeys(
             ("mindspore", "mindspore.hal", "mindspore.runtime"),
