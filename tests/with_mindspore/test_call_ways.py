@@ -9,7 +9,7 @@ from places import COMPAT_PACKAGES
 sys.path.insert(0, str(COMPAT_PACKAGES))
 
 import mindspore as ms
-from mindspore import Tensor, ops
+from mindspore import Tensor, nn, ops
 
 
 def test_iterators_are_sequences():
@@ -71,3 +71,19 @@ def test_a_name_that_is_nowhere_is_an_error():
 
     with pytest.raises(UnboundLocalError, match="nowhere"):
         lost(Tensor([1.0]))
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])
+def test_the_loss_of_a_with_loss_cell_may_be_a_function(mode):
+    def loss(output, label):
+        return ((output - label) ** 2).mean()
+
+    before = ms.get_context("mode")
+    ms.set_context(mode=mode)
+    net = nn.Dense(1, 1, weight_init="ones", bias_init="zeros")
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, loss), nn.SGD(net.trainable_params(), 0.1))
+    assert step(ms.Tensor([[2.0]]), ms.Tensor([[1.0]])).asnumpy() == 1
+    assert abs(net.weight.asnumpy().item() - 0.6) < 1e-6
+    with pytest.raises(TypeError):
+        nn.WithLossCell(net, 3)
+    ms.set_context(mode=before)

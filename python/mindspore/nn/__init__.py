@@ -94,11 +94,28 @@ class MaxPool2d(muster.nn.MaxPool2d):
         return _windows.max_pool(x, 2, *settings, self.return_indices)
 
 
+class _LossFunction(muster.Cell):
+    """A loss that is a function."""
+
+    def __init__(self, function):
+        super().__init__()
+        self._function = function
+
+    def construct(self, *inputs):
+        return self._function(*inputs)
+
+
+def _loss_cell(loss_fn):
+    is_function = callable(loss_fn) and not isinstance(loss_fn, muster.Cell)
+    return _LossFunction(loss_fn) if is_function else loss_fn
+
+
 class WithLossCell(muster.nn.WithLossCell):
-    """muster.nn.WithLossCell; what the network gives reaches the loss as one argument, as a tuple too."""
+    """muster.nn.WithLossCell, also of a function; what the network gives reaches the loss as one argument, as
+    a tuple too."""
 
     def __init__(self, backbone, loss_fn):
-        super().__init__(backbone, loss_fn)
+        super().__init__(backbone, _loss_cell(loss_fn))
 
     def construct(self, *inputs):
         """The loss of (data, label)."""
