@@ -402,13 +402,13 @@ Values trace_gradients(const Body& body, const GradientOptions& options, std::sp
 }
 
 Values run_gradients(const Body& body, const GradientOptions& options, std::span<const Value> inputs) {
-  Tape tape;
+  const std::shared_ptr<Tape> tape = resumed_tape();
   Values outputs;
   {
-    const Tape::Scope scope(tape);
+    const Tape::Scope scope(*tape);
     outputs = body(inputs);
   }
-  return with_gradients(tape, std::move(outputs), options, inputs);
+  return with_gradients(*tape, std::move(outputs), options, inputs);
 }
 
 // Of `count` outputs, the gradients last.

@@ -19,6 +19,11 @@ void set_differentiates_whole_numbers(bool differentiates) {
 bool falls_back() { return process_state().falls_back; }
 void note_untraceable() { thread_state().looked_at_traced = true; }
 bool set_without_gradient(bool without) { return std::exchange(thread_state().without_gradient, without); }
+void resume_tape(std::shared_ptr<Tape> tape) { thread_state().resumed = std::move(tape); }
+std::shared_ptr<Tape> resumed_tape() {
+  std::shared_ptr<Tape> tape = std::exchange(thread_state().resumed, nullptr);
+  return tape == nullptr ? std::make_shared<Tape>() : tape;
+}
 bool is_taping() { return thread_state().tape != nullptr; }
 
 Tape::Scope::Scope(Tape& tape) : tape_(tape), outer_(std::exchange(thread_state().tape, this)) {}

@@ -30,6 +30,7 @@ struct ThreadState {
   const RunContext* context = nullptr;
   Trace* trace = nullptr;
   Tape::Scope* tape = nullptr;
+  std::shared_ptr<Tape> resumed = nullptr;
   const Precision* precision = nullptr;
   PlacementPtr placement;
   std::uint32_t recompute = 0;         // the number of the RecomputeScope

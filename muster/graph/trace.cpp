@@ -172,6 +172,12 @@ bool Trace::makes(const Value& value, std::size_t first) const {
          makes_value(graph_, value.place().id, first);
 }
 
+bool Trace::writes(std::size_t first) const {
+  return std::any_of(
+      graph_.nodes.begin() + static_cast<std::ptrdiff_t>(first), graph_.nodes.end(),
+      [](const Node& node) { return node.op->sharing == Sharing::in_place || !node.op->written.empty(); });
+}
+
 double Trace::cost() const {
   double cost = 0;
   for (const Node& node : graph_.nodes) cost += cost_of(graph_, node);

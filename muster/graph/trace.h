@@ -102,6 +102,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
                     std::shared_ptr<const GradientRule> rule);
   // Whether a node from `first` on has made `value`.
   bool makes(const Value& value, std::size_t first) const;
+  // Whether a node from `first` on writes to a parameter.
+  bool writes(std::size_t first) const;
   std::size_t node_count() const { return graph_.nodes.size(); }
   // What the nodes so far cost, by the measure with which the work of several workers is ordered.
   double cost() const;
@@ -222,6 +224,11 @@ class Tape {
   std::unordered_map<const void*, ValueId> ids_;
 };
 
+// The next gradient that this thread's eager code takes goes on with this tape, and with what it has
+// recorded.
+void resume_tape(std::shared_ptr<Tape> tape);
+// That tape, once; else a new one.
+std::shared_ptr<Tape> resumed_tape();
 // Is this thread recording?
 bool is_taping();
 // Whether cells run op by op now: in eager mode, and while a Tape records.

@@ -219,7 +219,6 @@ void Cell::require_possible_place() const {
 // Names say where a parameter is in the tree, whatever it was called before; in several places, the first.
 void Cell::set_path(const std::string& path) {
   has_parent_ = true;
-  if (!auto_prefix_) return prefix_names(path);
   path_ = path;
   for (const auto& [name, parameter] : parameters_and_names())
     parameter->rename(fmt::format("{}.{}", path, name));

@@ -106,6 +106,9 @@ std::shared_ptr<CallbackContext> Model::prepared_context(std::shared_ptr<Callbac
   context->network = options_.network;
   context->loss_fn = options_.loss_fn;
   context->optimizer = options_.optimizer;
+  if (const auto* const step = dynamic_cast<const nn::TrainOneStepCell*>(options_.network.get());
+      step != nullptr && context->optimizer == nullptr)
+    context->optimizer = step->optimizer();
   context->list_callback = callbacks;
   if (mode == CallbackContext::Mode::train)
     context->train_network = train_network_;

@@ -37,10 +37,11 @@ def _requires_grad(self) -> bool:
 
 def _set_requires_grad(self, value: bool) -> None:
     self.__dict__["_requires_grad"] = value
+    muster._core._record_calls(self, bool(value))
 
 
 def set_grad(self, requires_grad=True):
-    """Notes it: gradients are those that value_and_grad is asked for. Gives the cell."""
+    """A GradOperation for the inputs of the last call uses its forward pass. Gives the cell."""
     self.requires_grad = requires_grad
     return self
 

@@ -296,6 +296,8 @@ class GradOperation:
             inputs = len(args) - self.sens_param
             if inputs not in functions:
                 functions[inputs] = self._function(fn, weights, grad_position, inputs)
+            if self.get_by_list and not self.get_all and isinstance(fn, muster.Cell):
+                _core._resume_call(fn, args[:inputs])
             return functions[inputs](*args)[1]
 
         return gradients
@@ -330,3 +332,6 @@ def _sum_of_products(results, flows):
     if not isinstance(flows, tuple) or len(flows) != len(results):
         raise ValueError(f"sens must be a tuple of {len(results)} tensors, one for each result")
     return tuple(ops.reduce_sum(ops.mul(result, flow)) for result, flow in zip(results, flows, strict=True))
+
+
+_core._merge_calls(True)  # a step that calls a cell and then takes its gradient makes one forward pass

@@ -29,6 +29,43 @@ def refuse_served(optimizer) -> None:
             )
 
 
+class _IteratorLearningRate(muster.nn.LearningRateSchedule):
+    """The rates of all steps, by MindSpore's name: called with a step it gives the rate of that."""
+
+    def __init__(self, rates):
+        super().__init__()
+        self.__dict__["learning_rate"] = rates  # a parameter of the optimizer's
+
+    def construct(self, global_step):
+        if self.learning_rate.ndim == 0:
+            return self.learning_rate
+        last = self.learning_rate.size - 1
+        return muster.ops.gather(self.learning_rate, muster.ops.minimum(global_step, last), 0)
+
+
+_learning_rate = Optimizer.learning_rate
+
+
+def _called(self, rate):
+    """A cell that is called with a step: a schedule, or one for a parameter of rates, made once."""
+    if isinstance(rate, muster.Cell):
+        return rate
+    cells = self.__dict__.setdefault("_rates", {})
+    if rate._address not in cells:
+        cells[rate._address] = _IteratorLearningRate(rate)
+    return cells[rate._address]
+
+
+def _rates(self):
+    """A parameter, or a cell where steps have rates of their own; with rates of groups a tuple, one for each
+    parameter, all of one kind."""
+    rates = _learning_rate.fget(self)
+    each = rates if isinstance(rates, tuple) else (rates,)
+    if any(isinstance(rate, muster.Cell) or rate.ndim > 0 for rate in each):
+        each = tuple(_called(self, rate) for rate in each)
+    return each if isinstance(rates, tuple) else each[0]
+
+
 def get_lr_parameter(self, param):
     """The learning rate of a parameter, or of several as a tuple."""
     if isinstance(param, (tuple, list)):
@@ -36,8 +73,8 @@ def get_lr_parameter(self, param):
     names = [parameter.name for parameter in _parameters(self)]
     if not isinstance(param, muster.Parameter) or param.name not in names:
         raise TypeError(f"get_lr_parameter() takes a parameter that the optimizer updates, not {param!r}")
-    rates = self.learning_rate
-    return rates[names.index(param.name)] if isinstance(rates, (tuple, list)) else rates
+    rates = _learning_rate.fget(self)
+    return rates[names.index(param.name)] if isinstance(rates, tuple) else rates
 
 
 def _each(decays, number):
@@ -79,6 +116,7 @@ def _sparse_primitive(self):
 
 _MEMBERS = {
     "parameters": property(_parameters, _updated.fset, doc=_parameters.__doc__),
+    "learning_rate": property(_rates, _learning_rate.fset, doc=_rates.__doc__),
     "get_lr_parameter": get_lr_parameter,
     "get_weight_decay": get_weight_decay,
     "broadcast_params": broadcast_params,

@@ -175,7 +175,7 @@ def asnumpy(self):
 
 def install() -> None:
     """Tensors of both packages are one class, so both have these members once mindspore is imported."""
-    Tensor.asnumpy = asnumpy
+    Tensor.asnumpy = Tensor.numpy = asnumpy
     Tensor.register_hook = register_hook
     Tensor.__deepcopy__ = deepcopy
     Tensor.__array_priority__ = property(_array_priority)

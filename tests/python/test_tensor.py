@@ -184,3 +184,9 @@ def test_a_tensor_with_open_sizes_declares_a_shape_and_has_no_elements():
         declared.asnumpy()
     with pytest.raises(ValueError, match="set_inputs"):
         muster.ops.relu(declared)
+
+
+def test_a_tensor_of_one_number_has_no_entries():
+    with pytest.raises(TypeError, match="iterate"):
+        list(muster.Tensor(1.0))
+    assert [row.tolist() for row in muster.Tensor(numpy.eye(2, dtype=numpy.float32))] == [[1, 0], [0, 1]]

@@ -157,3 +157,39 @@ def test_the_only_function_takes_what_it_is_given():
 def test_an_unknown_kind_is_refused():
     with pytest.raises(NotImplementedError, match="register"):
         ops.MultitypeFuncGraph("f").register("Tensor", "Tuple[Int64]")
+
+
+class Listening(nn.Optimizer):
+    """Reads its rates as optimizers of libraries do."""
+
+    def construct(self, gradients):
+        rates = self.learning_rate
+        if self.is_group_lr and self.dynamic_lr:
+            rates = tuple(rate(self.global_step).reshape(()) for rate in rates)
+        elif self.dynamic_lr:
+            rates = (rates(self.global_step).reshape(()),) * len(gradients)
+        self.assignadd(self.global_step, self.global_step_increase_tensor)
+        for rate, parameter, gradient in zip(rates, self.parameters, gradients, strict=True):
+            ops.assign(parameter, parameter - rate * gradient)
+        return True
+
+
+@pytest.mark.parametrize("rates", [[1.0, 2.0, 4.0], nn.PolynomialDecayLR(4.0, 1.0, 2, 1.0)])
+def test_rates_of_steps_are_called_with_a_step(rates):
+    parameter = Parameter(Tensor([0.0]), name="w")
+    optimizer = Listening(rates, [parameter])
+    assert isinstance(optimizer.learning_rate, nn.Cell)
+    found = []
+    for _ in range(4):
+        before = parameter.asnumpy().item()
+        optimizer((Tensor([1.0]),))
+        found.append(before - parameter.asnumpy().item())
+    assert found == ([1, 2, 4, 4] if isinstance(rates, list) else [4, 2.5, 1, 1])
+
+
+def test_rates_of_groups_are_all_called_where_one_is():
+    first, second = (Parameter(Tensor([0.0]), name=name) for name in "ab")
+    optimizer = Listening(0.5, [{"params": [first], "lr": [1.0, 2.0]}, {"params": [second]}])
+    for _ in range(2):
+        optimizer((Tensor([1.0]), Tensor([1.0])))
+    assert (first.asnumpy().item(), second.asnumpy().item()) == (-3, -1)

@@ -7,7 +7,6 @@ from mindspore import _device
 from mindspore.common.parameter import ParameterTuple
 from mindspore.ops._training import assign_add
 from mindspore.ops.composite import HyperMap, Map
-from muster import ops
 
 Optimizer = muster.nn.Optimizer
 
@@ -21,38 +20,13 @@ def _set_target(self, value) -> None:
         raise ValueError(f"{type(self).__name__}: target is 'CPU', 'Ascend' or 'GPU', not {value!r}")
 
 
-class _Rates:
-    """The learning rate of each step, a parameter (steps,); called with steps it gives theirs."""
-
-    def __init__(self, rates):
-        self.learning_rate = rates
-
-    def __call__(self, global_step):
-        return ops.gather(self.learning_rate, ops.cast(global_step, muster.int32), 0)
-
-    def __getattr__(self, name):
-        return getattr(self.learning_rate, name)
-
-
-_learning_rate = Optimizer.learning_rate
-
-
-def _called(rate):
-    return _Rates(rate) if isinstance(rate, muster.Parameter) and rate.ndim == 1 else rate
-
-
-def _learning_rates(self):
-    rates = _learning_rate.__get__(self)
-    return tuple(map(_called, rates)) if isinstance(rates, tuple) else _called(rates)
-
-
 def _is_schedule(rate) -> bool:
     return isinstance(rate, muster.nn.LearningRateSchedule)
 
 
 def _dynamic_lr(self) -> bool:
     rates = self.learning_rate if isinstance(self.learning_rate, tuple) else (self.learning_rate,)
-    return any(_is_schedule(rate) or rate.ndim > 0 for rate in rates)
+    return any(map(_is_schedule, rates))
 
 
 def _is_group_lr(self) -> bool:
@@ -140,7 +114,8 @@ _MEMBERS = {
     "reciprocal_scale": property(lambda self: 1 / self.loss_scale),
     "map_": _Preset(lambda self: Map()),
     "hyper_map": _Preset(lambda self: HyperMap()),
-    "map_reverse": _Preset(lambda self: HyperMap(reverse=True)),
+    "map_reverse": _Preset(lambda self: Map(reverse=True)),
+    "hyper_map_reverse": _Preset(lambda self: HyperMap(reverse=True)),
     "assignadd": _Preset(lambda self: assign_add),
     "global_step_increase_tensor": _Preset(lambda self: muster.Tensor(1, muster.int32)),
     "broadcast_params": _as_they_are,
@@ -267,7 +242,6 @@ def install() -> None:
     for name, member in _MEMBERS.items():
         if not hasattr(Optimizer, name):
             setattr(Optimizer, name, member)
-    Optimizer.learning_rate = property(_learning_rates, _learning_rate.__set__, doc=_learning_rate.__doc__)
     for name, member in _LOSS_MEMBERS.items():
         setattr(LossBase, name, member)
     muster.Cell.to_float = to_float

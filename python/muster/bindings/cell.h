@@ -12,6 +12,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "muster/nn/nn.h"
 #include "python/muster/bindings/bindings.h"
@@ -22,9 +23,29 @@
 
 namespace muster::python {
 
+// A call within a trace, which is not kept by it.
+struct TracedCall {
+  std::weak_ptr<graph::Trace> trace;
+  std::size_t node_count = 0;              // of the trace behind the call
+  std::vector<std::uint32_t> inputs = {};  // places of the trace, as those of the outputs
+  std::vector<std::pair<graph::TensorType, std::uint32_t>> outputs = {};
+  nb::object container = {};  // the class of the result, a tuple or list; unset for a tensor
+};
+
+// A call in eager mode whose gradient may be asked for.
+struct TapedCall {
+  std::shared_ptr<graph::Tape> owned;  // until a gradient goes on with it
+  std::weak_ptr<graph::Tape> tape;
+  graph::Values inputs = {};
+  nb::object result = {};
+};
+
 // What every cell that Python made has beside its C++ part.
 struct PythonPart {
   std::unique_ptr<TracedFunction> outside;  // calls of a Python construct outside of a trace
+  std::unique_ptr<TracedCall> last_traced;
+  std::unique_ptr<TapedCall> last_taped;
+  bool records_calls = false;  // in eager mode
 };
 
 // Whether a call of construct is to be noted, since its gradients are those of the class's bprop.
@@ -121,6 +142,12 @@ class Trampoline final : public Base, public PythonPart {
 
 // What Python gets of what a cell gave: its values, or the loss and the gradients of a step by name.
 nb::object result_for_python(const nn::Cell& cell, const graph::Values& values);
+
+// Whether calls of the cell in eager mode are recorded, so that its gradient for the inputs of the last one
+// needs no other forward pass.
+void record_calls(nn::Cell& cell, bool records);
+// The next gradient goes on with the last call of the cell, where that had these inputs.
+void resume_call(nn::Cell& cell, nb::handle inputs);
 
 // self(*args, **kwargs).
 nb::any call_cell(nb::handle self, const nb::args& positional, const nb::kwargs& keywords);

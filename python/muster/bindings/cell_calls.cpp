@@ -4,12 +4,16 @@
 #include <nanobind/stl/shared_ptr.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "muster/train/train.h"
 #include "python/muster/bindings/arguments.h"
 #include "python/muster/bindings/guards.h"
+#include "python/muster/bindings/process.h"
 #include "python/muster/bindings/results.h"
 #include "python/muster/bindings/value.h"
 
@@ -113,6 +117,104 @@ nb::object call_built_in_cell(Cell& cell, const nb::args& positional, const nb::
   return result_for_python(cell, values);
 }
 
+// ---- A cell and its gradient in one trace ----
+
+// The places of tensors that are all traced here; nothing where anything else is among them.
+std::optional<std::vector<std::uint32_t>> places_of(nb::handle tensors, const graph::Trace& trace) {
+  std::vector<std::uint32_t> places;
+  for (const nb::handle tensor : nb::iter(tensors)) {
+    if (!is_value(tensor)) return std::nullopt;
+    const auto& value = nb::cast<const graph::Value&>(tensor);
+    if (!value.is_traced() || value.place().trace.get() != &trace) return std::nullopt;
+    places.push_back(value.place().id);
+  }
+  return places;
+}
+
+// Null for a result that is not made of tensors of the trace.
+std::unique_ptr<TracedCall> traced_call(graph::Trace& trace, std::vector<std::uint32_t> inputs,
+                                        nb::handle result) {
+  TracedCall call{
+      .trace = trace.weak_from_this(), .node_count = trace.node_count(), .inputs = std::move(inputs)};
+  const bool is_one = is_value(result);
+  if (!is_one && !PyTuple_CheckExact(result.ptr()) && !PyList_CheckExact(result.ptr())) return nullptr;
+  if (!is_one) call.container = nb::borrow(result.type());
+  const nb::object tensors = is_one ? nb::object(nb::make_tuple(result)) : nb::borrow(result);
+  const auto places = places_of(tensors, trace);
+  if (!places) return nullptr;
+  std::size_t i = 0;
+  for (const nb::handle tensor : nb::iter(tensors))
+    call.outputs.emplace_back(nb::cast<const graph::Value&>(tensor).type(), (*places)[i++]);
+  return std::make_unique<TracedCall>(std::move(call));
+}
+
+nb::object result_of(const TracedCall& call, graph::Trace& trace) {
+  nb::list tensors;
+  for (const auto& [type, id] : call.outputs)
+    tensors.append(value_object(graph::Value(type, {trace.shared_from_this(), id})));
+  if (!call.container.is_valid()) return tensors[0];
+  return call.container(tensors);
+}
+
+// Steps that compute a loss, and then the gradient of the same cell for the same inputs, are one forward pass
+// in MindSpore's graphs: random numbers are drawn once, and statistics move once.
+nb::object call_in_trace(PythonPart* part, const nb::args& positional, const nb::kwargs& keywords,
+                         const std::function<nb::object()>& call) {
+  graph::Trace& trace = *graph::Trace::current();
+  auto inputs = part == nullptr || !process().merges_calls || PyDict_GET_SIZE(keywords.ptr()) > 0
+                    ? std::nullopt
+                    : places_of(positional, trace);
+  if (!inputs) return call();
+  const TracedCall* const last = part->last_traced.get();
+  const bool is_known = process().traced_gradients > 0 && last != nullptr &&
+                        last->trace.lock().get() == &trace && last->inputs == *inputs &&
+                        !trace.writes(last->node_count);
+  if (is_known) return result_of(*last, trace);
+  nb::object result = call();
+  part->last_traced = traced_call(trace, *std::move(inputs), result);
+  return result;
+}
+
+// The same in eager mode: the gradient goes on with the tape of the call.
+bool are(nb::handle tensors, const graph::Values& values) {
+  if (nb::len(tensors) != values.size()) return false;
+  std::size_t i = 0;
+  for (const nb::handle tensor : nb::iter(tensors))
+    if (!is_value(tensor) || nb::cast<const graph::Value&>(tensor).identity() != values[i++].identity())
+      return false;
+  return true;
+}
+
+nb::object call_on_tape(PythonPart& part, const nb::args& positional,
+                        const std::function<nb::object()>& call) {
+  part.last_taped.reset();
+  graph::Values inputs;
+  for (const nb::handle tensor : positional) {
+    if (!is_value(tensor)) return call();
+    inputs.push_back(nb::cast<const graph::Value&>(tensor));
+  }
+  auto tape = std::make_shared<graph::Tape>();
+  nb::object result;
+  {
+    const graph::Tape::Scope scope(*tape);
+    result = call();
+  }
+  part.last_taped = std::make_unique<TapedCall>(
+      TapedCall{.owned = tape, .tape = tape, .inputs = std::move(inputs), .result = result});
+  return result;
+}
+
+nb::object call_outside_of_trace(PythonPart* part, const nb::args& positional, const nb::kwargs& keywords,
+                                 const std::function<nb::object()>& call) {
+  if (part == nullptr || !part->records_calls || PyDict_GET_SIZE(keywords.ptr()) > 0) return call();
+  if (!graph::is_taping())
+    return graph::is_eager() && !graph::falls_back() ? call_on_tape(*part, positional, call) : call();
+  const TapedCall* const last = part->last_taped.get();
+  const bool is_known =
+      last != nullptr && last->tape.lock().get() == graph::Tape::current() && are(positional, last->inputs);
+  return is_known ? last->result : call();
+}
+
 // What the cell returns, as it is, within a trace or an eager step.
 nb::object call_within(nb::handle self, Cell& cell, const nb::tuple& positional) {
   if (graph::is_tracing()) graph::watch(cell);
@@ -121,12 +223,30 @@ nb::object call_within(nb::handle self, Cell& cell, const nb::tuple& positional)
 
 }  // namespace
 
+void record_calls(Cell& cell, bool records) {
+  auto* const part = dynamic_cast<PythonPart*>(&cell);
+  if (part == nullptr) return;
+  part->records_calls = records;
+  if (!records) part->last_taped.reset();
+}
+
+void resume_call(Cell& cell, nb::handle inputs) {
+  const auto* const part = dynamic_cast<PythonPart*>(&cell);
+  if (graph::runs_op_by_op() && !graph::is_tracing() && part != nullptr && part->last_taped != nullptr &&
+      are(inputs, part->last_taped->inputs))
+    graph::resume_tape(std::exchange(part->last_taped->owned, nullptr));
+}
+
 nb::any call_cell(nb::handle self, const nb::args& positional, const nb::kwargs& keywords) {
   Cell& cell = nb::cast<Cell&>(self);
   if (cell.is_paused() && !graph::is_tracing()) return nb::borrow<nb::any>(nb::none());
-  const nb::object result = overrides_construct(self) ? call_python_cell(self, cell, positional, keywords)
-                                                      : call_built_in_cell(cell, positional, keywords);
-  return nb::borrow<nb::any>(result);
+  const auto call = [&] {
+    return overrides_construct(self) ? call_python_cell(self, cell, positional, keywords)
+                                     : call_built_in_cell(cell, positional, keywords);
+  };
+  auto* const part = dynamic_cast<PythonPart*>(&cell);
+  return nb::borrow<nb::any>(graph::is_tracing() ? call_in_trace(part, positional, keywords, call)
+                                                 : call_outside_of_trace(part, positional, keywords, call));
 }
 
 std::optional<nn::LossCall> call_with_python_loss(nb::handle self, Cell& network,

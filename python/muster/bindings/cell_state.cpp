@@ -10,6 +10,7 @@
 
 #include "muster/nn/nn.h"
 #include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/cell.h"
 #include "python/muster/bindings/process.h"
 
 namespace muster::python {
@@ -79,6 +80,14 @@ void bind_cell_state(nb::module_& core) {
       "What is being traced depends on the cell as it is now.");
   core.def("_set_without_gradient", &graph::set_without_gradient, nb::arg("without"),
            "Whether what runs now counts as constant; gives what it was before.");
+  core.def("_record_calls", &record_calls, nb::arg("cell"), nb::arg("records"),
+           "Whether eager calls are recorded, so that a gradient for the same inputs needs no other pass.");
+  core.def("_resume_call", &resume_call, nb::arg("cell"), nb::arg("inputs"),
+           "The next gradient goes on with the last call of the cell, where that had these inputs.");
+  core.def(
+      "_merge_calls", [](bool merges) { process().merges_calls = merges; }, nb::arg("merges"),
+      "Whether a cell whose gradient is taken in a trace is not computed again where the trace has called it "
+      "with the same inputs.");
   core.def(
       "_replicate_outputs", [](bool replicates) { process().replicates_outputs = replicates; },
       nb::arg("replicates"),

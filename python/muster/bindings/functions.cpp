@@ -13,6 +13,7 @@
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/guards.h"
 #include "python/muster/bindings/parameter.h"
+#include "python/muster/bindings/process.h"
 #include "python/muster/bindings/traced_function.h"
 #include "python/muster/bindings/value.h"
 
@@ -81,6 +82,18 @@ nb::object one_or_tuple(std::span<const graph::Value> values, bool one) {
   return tuple_of(values, &value_object);
 }
 
+// What is called in it, in a trace, may be what the trace has called before.
+class TracedGradient {
+ public:
+  TracedGradient() : in_trace_(graph::is_tracing()) { process().traced_gradients += in_trace_; }
+  TracedGradient(const TracedGradient&) = delete;
+  TracedGradient& operator=(const TracedGradient&) = delete;
+  ~TracedGradient() { process().traced_gradients -= in_trace_; }
+
+ private:
+  int in_trace_;
+};
+
 // The callable that value_and_grad returns.
 class GradientFunction {
  public:
@@ -89,6 +102,7 @@ class GradientFunction {
 
   nb::any call(const nb::args& positional, const nb::kwargs& keywords) {
     const Arguments arguments(positional, keywords);
+    const TracedGradient in_trace;
     auto [result, gradients] = function_for(arguments).call(arguments);
     return nb::borrow<nb::any>(nb::make_tuple(std::move(result), formed(arguments, gradients)));
   }

@@ -66,6 +66,8 @@ struct Process {
   nb::handle optimizer_check;         // called with a class' name and settings before an optimizer is made
   std::set<Pass*> passes;             // under way
   bool replicates_outputs = false;    // of functions that are made from now on, over the workers
+  bool merges_calls = false;          // of a cell and the one whose gradient is taken, in a trace
+  int traced_gradients = 0;           // functions of value_and_grad that are called in a trace now
   std::uint64_t transform_calls = 0;  // of transforms by themselves
   SignalLook signals;
   EndedStates ended_states;

@@ -68,6 +68,15 @@ nb::object item(const Value& self) {
 
 bool truth(const Value& self) { return PyObject_IsTrue(item(self).ptr()) == 1; }
 
+// Without it Python would ask for entries until an IndexError, and find none in a tensor of one number.
+nb::object entries_of(nb::handle self) {
+  const Shape& shape = nb::cast<const Value&>(self).shape();
+  if (shape.rank() == 0)
+    throw nb::type_error("a tensor of one number, without axes, has no entries to iterate over");
+  const nb::module_ builtins = nb::module_::import_("builtins");
+  return builtins.attr("map")(self.attr("__getitem__"), builtins.attr("range")(shape[0]));
+}
+
 // f"{loss:.3f}" formats the number; without a format the text is that of str().
 nb::object formatted(nb::handle self, nb::handle spec) {
   if (nb::len(spec) == 0) return nb::str(self);
@@ -255,6 +264,8 @@ void bind_reading(nb::class_<Value>& tensor) {
       .def("__index__",
            [](const Value& self) { return nb::steal<nb::int_>(PyNumber_Index(item(self).ptr())); })
       .def("__bool__", &truth)
+      .def("__iter__", &entries_of, nb::sig("def __iter__(self) -> collections.abc.Iterator[Tensor]"),
+           "The entries along the first axis.")
       .def("__getitem__", &part_of, nb::arg("index").none(),
            nb::sig("def __getitem__(self, index: object) -> Tensor"),
            "A part of the tensor, as numpy indexes: whole numbers, slices with steps, None, ..., and integer "
