@@ -1,5 +1,8 @@
 """value_and_grad and jit, against gradients that are known."""
 
+import concurrent.futures
+import threading
+
 import numpy
 import pytest
 
@@ -189,3 +192,47 @@ def test_operators_agree_with_numpy():
     assert x.mean().item() == 2.5
     with pytest.raises(TypeError):
         x + "a"
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_threads_call_one_network_and_its_gradient_at_once(mode):
+    muster.set_context(mode=mode)
+    try:
+        for _ in range(5):  # each time with traces to be made
+            net = nn.SequentialCell(nn.Dense(4, 8), nn.ReLU(), nn.Dense(8, 2))
+            grad_fn = muster.value_and_grad(lambda x, net=net: net(x).sum(), None, net.trainable_params())
+
+            def work(number, net=net, grad_fn=grad_fn):
+                rows = 2 + number % 3
+                x = muster.Tensor(numpy.full((rows, 4), number, numpy.float32))
+                loss, gradients = grad_fn(x)
+                return net(x).numpy().sum(), float(loss), gradients[-1].tolist() == [rows, rows]
+
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                for whole, loss, is_right in pool.map(work, range(12)):
+                    assert whole == pytest.approx(loss, rel=1e-5)
+                    assert is_right
+    finally:
+        muster.set_context(mode="graph")
+
+
+def test_a_thread_that_waits_for_a_trace_lets_others_run():
+    seen, traced, goes_on = [], threading.Event(), threading.Event()
+
+    class Slow(nn.Cell):
+        def construct(self, x):
+            traced.set()
+            assert goes_on.wait(20)
+            return x * 2
+
+    x = muster.Tensor(numpy.ones(2, numpy.float32))
+    slow, quick = Slow(), nn.ReLU()
+    first = threading.Thread(target=lambda: seen.append(slow(x).tolist()))
+    second = threading.Thread(target=lambda: seen.append(quick(x).tolist()))
+    first.start()
+    assert traced.wait(20)
+    second.start()
+    goes_on.set()
+    first.join(20)
+    second.join(20)
+    assert sorted(seen) == [[1, 1], [2, 2]]

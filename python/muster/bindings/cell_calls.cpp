@@ -12,6 +12,7 @@
 
 #include "muster/train/train.h"
 #include "python/muster/bindings/arguments.h"
+#include "python/muster/bindings/compute_lock.h"
 #include "python/muster/bindings/guards.h"
 #include "python/muster/bindings/process.h"
 #include "python/muster/bindings/results.h"
@@ -110,6 +111,8 @@ nb::object call_built_in_cell(Cell& cell, const nb::args& positional, const nb::
   if (graph::is_tracing()) {
     values = cell.call(inputs);
   } else {
+    std::optional<ComputeLock> lock;
+    if (!graph::runs_op_by_op()) lock.emplace();
     const graph::RunContext context = graph::default_context();  // inside of an eager step: that step's
     const nb::gil_scoped_release unlocked;
     values = cell.call(inputs, context);

@@ -16,6 +16,7 @@
 
 #include "muster/graph/graph.h"
 #include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/compute_lock.h"
 
 namespace muster::python {
 
@@ -69,6 +70,7 @@ struct Process {
   bool merges_calls = false;          // of a cell and the one whose gradient is taken, in a trace
   int traced_gradients = 0;           // functions of value_and_grad that are called in a trace now
   std::uint64_t transform_calls = 0;  // of transforms by themselves
+  Computing computing;
   SignalLook signals;
   EndedStates ended_states;
   std::atomic<bool> asks_for_stacks = false;  // a thread waits for the interpreter lock; any thread

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "muster/train/train.h"
+#include "python/muster/bindings/compute_lock.h"
 #include "python/muster/bindings/process.h"
 
 namespace muster::python {
@@ -12,20 +13,6 @@ namespace {
 
 using graph::Value;
 using graph::Values;
-
-// Puts a new value in place for a scope.
-template <class T>
-class Replaced {
- public:
-  Replaced(T& place, T value) : place_(place), old_(std::exchange(place, std::move(value))) {}
-  Replaced(const Replaced&) = delete;
-  Replaced& operator=(const Replaced&) = delete;
-  ~Replaced() { place_ = std::move(old_); }
-
- private:
-  T& place_;
-  T old_;
-};
 
 // Between two signatures: the context's version, then the arguments.
 std::string difference(std::string_view signature, std::string_view before) {
@@ -42,6 +29,26 @@ std::shared_ptr<graph::Function> function_around(std::string name, graph::Body b
   return made;
 }
 
+// The innermost call of this thread, for a scope.
+class TracedFunction::CallScope {
+ public:
+  CallScope(TracedFunction& function, Call& call)
+      : function_(function), outer_(std::exchange(function.calls_[std::this_thread::get_id()], &call)) {}
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+  ~CallScope() {
+    const auto id = std::this_thread::get_id();
+    if (outer_ != nullptr)
+      function_.calls_[id] = outer_;
+    else
+      function_.calls_.erase(id);
+  }
+
+ private:
+  TracedFunction& function_;
+  Call* outer_;
+};
+
 TracedFunction::TracedFunction(std::string name, Code code, const Maker& maker)
     : name_(std::move(name)),
       code_(std::move(code)),
@@ -51,21 +58,22 @@ TracedFunction::TracedFunction(std::string name, Code code, const Maker& maker)
 
 Values TracedFunction::body(std::span<const Value> inputs) {
   const nb::gil_scoped_acquire lock;
-  if (makes_plan_ && !graph::falls_back() && !current_->refusal().empty()) {
+  Call& call = *calls_.at(std::this_thread::get_id());
+  if (!call.is_inline && !graph::falls_back() && !call.arguments.refusal().empty()) {
     graph::note_untraceable();
-    throw nb::type_error(current_->refusal().c_str());
+    throw nb::type_error(call.arguments.refusal().c_str());
   }
-  const CopiedArguments given = current_->with(inputs);
+  const CopiedArguments given = call.arguments.with(inputs);
   Values values;
   try {
     const nb::object result = code_(given.positional, given.keywords);
-    traced_form_ = std::make_shared<CallForm>(CallForm::of(result, given, values, name_));
+    call.form = std::make_shared<CallForm>(CallForm::of(result, given, values, name_));
   } catch (...) {
     given.restore();
     throw;
   }
   given.restore();  // call() changes what the code changed
-  const auto& identities = current_->identities();
+  const auto& identities = call.arguments.identities();
   identities_.insert(identities_.end(), identities.begin(), identities.end());
   return values;
 }
@@ -80,30 +88,37 @@ const std::string& TracedFunction::signature_of(const Arguments& arguments) {
   return signature_;
 }
 
-Values TracedFunction::run(const Arguments& arguments) {
-  const std::string& signature = signature_of(arguments);
-  if (graph::is_tracing()) return (*function_)(arguments.tensors(), signature);
+std::size_t TracedFunction::result_count() const {
+  const auto found = calls_.find(std::this_thread::get_id());
+  return found == calls_.end() || found->second->form == nullptr ? 0 : found->second->form->result_count();
+}
+
+Values TracedFunction::run(const Call& call, std::string_view signature) {
+  if (graph::is_tracing()) return (*function_)(call.arguments.tensors(), signature);
   const graph::RunContext context = train::run_context().value();
   const nb::gil_scoped_release unlocked;
   const train::ActivityScope computing(cluster::WorkPhase::computing);
-  Values values = (*function_)(arguments.tensors(), signature, context);
+  Values values = (*function_)(call.arguments.tensors(), signature, context);
   train::note_finished();
   return values;
 }
 
+Values TracedFunction::run_plan(Call& call) {
+  const ComputeLock lock;
+  Values values = run(call, signature_of(call.arguments));
+  if (function_->runs_inline()) return values;  // it cannot be traced
+  auto& known = forms_[function_->plan()];
+  if (call.form) known = call.form;
+  call.form = known;
+  return values;
+}
+
 TracedFunction::Answer TracedFunction::call(const Arguments& arguments) {
-  const Replaced current(current_, &arguments);
-  const Replaced makes_plan(makes_plan_, !function_->runs_inline());
-  const Replaced form(traced_form_, std::shared_ptr<const CallForm>());
-  Values values = run(arguments);
-  std::shared_ptr<const CallForm> form_of_call = traced_form_;
-  if (!function_->runs_inline()) {
-    auto& known = forms_[function_->plan()];
-    if (form_of_call) known = form_of_call;
-    form_of_call = known;
-  }
+  Call call{.arguments = arguments, .is_inline = function_->runs_inline()};
+  const CallScope scope(*this, call);
+  const Values values = call.is_inline ? run(call, "") : run_plan(call);
   std::span<const Value> rest = values;
-  nb::object result = form_of_call->build(rest, arguments.holders());
+  nb::object result = call.form->build(rest, arguments.holders());
   return {std::move(result), {rest.begin(), rest.end()}};
 }
 

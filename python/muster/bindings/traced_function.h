@@ -5,6 +5,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -41,23 +43,31 @@ class TracedFunction {
   const graph::Function& function() const { return *function_; }
   // How many of the values that the body gave last are the result's; those behind them are for arguments
   // that the code changes.
-  std::size_t result_count() const { return traced_form_ == nullptr ? 0 : traced_form_->result_count(); }
+  std::size_t result_count() const;
 
  private:
+  // A call in progress.
+  struct Call {
+    const Arguments& arguments;
+    bool is_inline = false;
+    std::shared_ptr<const CallForm> form = nullptr;  // once the code has run
+  };
+  class CallScope;
+
   graph::Values body(std::span<const graph::Value> inputs);
-  graph::Values run(const Arguments& arguments);
+  graph::Values run(const Call& call, std::string_view signature);
+  graph::Values run_plan(Call& call);
   const std::string& signature_of(const Arguments& arguments);
 
   std::string name_;
   Code code_;
   std::shared_ptr<graph::Function> function_;
-  const Arguments* current_ = nullptr;  // of the call in progress, for the body
-  bool makes_plan_ = false;             // that call, if it is the first of its kind
+  // Of calls in progress, each thread's innermost, for the body. Guarded by the interpreter lock, as all
+  // here.
+  std::unordered_map<std::thread::id, Call*> calls_;
 
-  // What the code returned has one form for each plan; `traced_form_` is of the trace in the call in
-  // progress.
+  // What the code returned has one form for each plan.
   std::unordered_map<const graph::Plan*, std::shared_ptr<const CallForm>> forms_;
-  std::shared_ptr<const CallForm> traced_form_;
   std::vector<nb::object> identities_;  // objects whose addresses are in the signatures of traces
 
   // Of the last call; calls with tensors alone under the same context share it.
