@@ -161,7 +161,7 @@ def _warn_of_misspelt_hooks(kind) -> None:
         hook = _nearest(base, name)
         if hook and hook != name:
             message = f"nothing calls {kind.__qualname__}.{name} by itself; did you mean {hook}?"
-            warnings.warn(message, stacklevel=3)
+            warnings.warn(message, stacklevel=4)  # the class statement: behind it runs abc.py
 
 
 def _finish(instance) -> None:

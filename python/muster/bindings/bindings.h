@@ -58,6 +58,11 @@ void bind_collective(nb::module_& core);
 void bind_stacks(nb::module_& core);
 void bind_telemetry(nb::module_& core);
 
+// From now on classes of cells, callbacks and all others may have abc.ABC among their bases.
+void allow_abstract_classes();
+// A TypeError, as Python's own, for an object whose class has abstract methods.
+void refuse_abstract(nb::handle self);
+
 // The name of the class of `object`, for messages: "ndarray".
 std::string class_name(nb::handle object);
 

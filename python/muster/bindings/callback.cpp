@@ -385,6 +385,7 @@ void bind_callbacks(nb::module_& core) {
       "step_begin, step_end, epoch_end and end, which are called in both, or of the same names after "
       "on_train_ (on_train_begin, on_train_step_end, ...) and on_eval_. Each is given the run context.");
   base.def("__init__", [](nb::pointer_and_handle<train::Callback> self) {
+    refuse_abstract(self.h);
     new (self.p) CallbackTrampoline<train::Callback>();
   });
   base.def(

@@ -158,6 +158,7 @@ void refuse_cycle(const nn::Cell& parent, const nn::Cell& child);
 // Makes the cell of an __init__.
 template <class Made, class... Arguments>
 Made& make_cell(nb::pointer_and_handle<Made> self, Arguments&&... arguments) {
+  refuse_abstract(self.h);
   return *new (self.p) Trampoline<Made>(std::forward<Arguments>(arguments)...);
 }
 

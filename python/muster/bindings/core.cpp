@@ -50,6 +50,7 @@ NB_MODULE(_core, core) {
   bind_telemetry(core);
   bind_model(core);
   bind_recoverable(core);
+  allow_abstract_classes();
   bind_collective(core);
   core.def(
       "_is_ready", [](nb::handle instance) { return nb::inst_ready(instance); }, nb::arg("instance"),

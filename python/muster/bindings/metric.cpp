@@ -239,7 +239,11 @@ void bind_metric_base(nb::module_& core) {
       "that also defines state_dict(self), what it has counted, and merge(self, state), which adds what "
       "another worker's state_dict() gave, is counted over all workers; without them its value is of each "
       "worker's rows alone.")
-      .def("__init__", [](nb::pointer_and_handle<Metric> self) { new (self.p) MetricTrampoline<Metric>(); })
+      .def("__init__",
+           [](nb::pointer_and_handle<Metric> self) {
+             refuse_abstract(self.h);
+             new (self.p) MetricTrampoline<Metric>();
+           })
       .def(
           "set_indexes",
           [](nb::object self, std::vector<std::size_t> indexes) {
