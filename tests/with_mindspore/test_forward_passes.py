@@ -73,6 +73,7 @@ def test_what_a_step_writes_between_is_seen():
             self.weights = ParameterTuple([self.weight])
             self.grad = ops.GradOperation(get_by_list=True)
             self.square = Square(self.weight)
+            self.square.set_grad()
 
         def construct(self, x):
             before = self.square(x)

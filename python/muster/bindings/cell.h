@@ -38,6 +38,7 @@ struct TapedCall {
   std::weak_ptr<graph::Tape> tape;
   graph::Values inputs = {};
   nb::object result = {};
+  std::uint64_t writes = 0;  // to parameters, behind the call
 };
 
 // What every cell that Python made has beside its C++ part.

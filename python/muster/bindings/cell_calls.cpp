@@ -202,8 +202,11 @@ nb::object call_on_tape(PythonPart& part, const nb::args& positional,
     const graph::Tape::Scope scope(*tape);
     result = call();
   }
-  part.last_taped = std::make_unique<TapedCall>(
-      TapedCall{.owned = tape, .tape = tape, .inputs = std::move(inputs), .result = result});
+  part.last_taped = std::make_unique<TapedCall>(TapedCall{.owned = tape,
+                                                          .tape = tape,
+                                                          .inputs = std::move(inputs),
+                                                          .result = result,
+                                                          .writes = graph::parameter_writes()});
   return result;
 }
 
@@ -235,9 +238,11 @@ void record_calls(Cell& cell, bool records) {
 
 void resume_call(Cell& cell, nb::handle inputs) {
   const auto* const part = dynamic_cast<PythonPart*>(&cell);
-  if (graph::runs_op_by_op() && !graph::is_tracing() && part != nullptr && part->last_taped != nullptr &&
-      are(inputs, part->last_taped->inputs))
-    graph::resume_tape(std::exchange(part->last_taped->owned, nullptr));
+  if (part == nullptr || part->last_taped == nullptr || !graph::runs_op_by_op() || graph::is_tracing())
+    return;
+  TapedCall& last = *part->last_taped;
+  if (are(inputs, last.inputs) && last.writes == graph::parameter_writes())
+    graph::resume_tape(std::exchange(last.owned, nullptr));
 }
 
 nb::any call_cell(nb::handle self, const nb::args& positional, const nb::kwargs& keywords) {
