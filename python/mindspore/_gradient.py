@@ -296,7 +296,7 @@ class GradOperation:
             inputs = len(args) - self.sens_param
             if inputs not in functions:
                 functions[inputs] = self._function(fn, weights, grad_position, inputs)
-            if self.get_by_list and not self.get_all and isinstance(fn, muster.Cell):
+            if isinstance(fn, muster.Cell):
                 _core._resume_call(fn, args[:inputs])
             return functions[inputs](*args)[1]
 

@@ -56,6 +56,29 @@ def test_a_step_is_one_forward_pass(with_sens):
         assert mean_of(net) == pytest.approx(mean, rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    "of", [{"get_all": True}, {"get_by_list": True}, {"get_all": True, "get_by_list": True}]
+)
+def test_a_gradient_by_anything_goes_on_with_the_call(of):
+    class Both(nn.Cell):
+        def __init__(self, network):
+            super().__init__()
+            self.network, self.weights = network, ParameterTuple(network.trainable_params())
+            self.network.set_grad()
+            self.grad = ops.GradOperation(**of)
+
+        def construct(self, x):
+            loss = self.network(x)
+            weights = (self.weights,) if "get_by_list" in of else ()
+            return loss, self.grad(self.network, *weights)(x)
+
+    net = Net()
+    loss, gradients = Both(net).set_train()(ROWS)
+    of_inputs = gradients[0][0] if len(of) == 2 else gradients[0]
+    assert float(loss) == pytest.approx(float((of_inputs * (ROWS if "get_all" in of else 1)).sum()), rel=1e-6)
+    assert mean_of(net) == pytest.approx(0.1492187, rel=1e-5)
+
+
 def test_a_gradient_for_other_inputs_is_a_pass_of_its_own():
     net = Net()
     net.set_grad().set_train()
