@@ -164,9 +164,8 @@ nb::object result_of(const TracedCall& call, graph::Trace& trace) {
 nb::object call_in_trace(PythonPart* part, const nb::args& positional, const nb::kwargs& keywords,
                          const std::function<nb::object()>& call) {
   graph::Trace& trace = *graph::Trace::current();
-  auto inputs = part == nullptr || !process().merges_calls || PyDict_GET_SIZE(keywords.ptr()) > 0
-                    ? std::nullopt
-                    : places_of(positional, trace);
+  auto inputs =
+      part == nullptr || PyDict_GET_SIZE(keywords.ptr()) > 0 ? std::nullopt : places_of(positional, trace);
   if (!inputs) return call();
   const TracedCall* const last = part->last_traced.get();
   const bool is_known = process().traced_gradients > 0 && last != nullptr &&
@@ -252,6 +251,7 @@ nb::any call_cell(nb::handle self, const nb::args& positional, const nb::kwargs&
     return overrides_construct(self) ? call_python_cell(self, cell, positional, keywords)
                                      : call_built_in_cell(cell, positional, keywords);
   };
+  if (!process().merges_calls) return nb::borrow<nb::any>(call());
   auto* const part = dynamic_cast<PythonPart*>(&cell);
   return nb::borrow<nb::any>(graph::is_tracing() ? call_in_trace(part, positional, keywords, call)
                                                  : call_outside_of_trace(part, positional, keywords, call));

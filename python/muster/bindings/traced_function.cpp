@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "muster/train/train.h"
@@ -29,25 +30,29 @@ std::shared_ptr<graph::Function> function_around(std::string name, graph::Body b
   return made;
 }
 
-// The innermost call of this thread, for a scope.
+// A call is the innermost of its thread, for a scope.
 class TracedFunction::CallScope {
  public:
-  CallScope(TracedFunction& function, Call& call)
-      : function_(function), outer_(std::exchange(function.calls_[std::this_thread::get_id()], &call)) {}
+  CallScope(TracedFunction& function, Call& call) : function_(function), call_(call) {
+    function.calls_.emplace_back(std::this_thread::get_id(), &call);
+  }
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
   ~CallScope() {
-    const auto id = std::this_thread::get_id();
-    if (outer_ != nullptr)
-      function_.calls_[id] = outer_;
-    else
-      function_.calls_.erase(id);
+    std::erase_if(function_.calls_, [&](const auto& each) { return each.second == &call_; });
   }
 
  private:
   TracedFunction& function_;
-  Call* outer_;
+  Call& call_;
 };
+
+TracedFunction::Call* TracedFunction::call_of_this_thread() const {
+  const auto id = std::this_thread::get_id();
+  const auto found =
+      std::find_if(calls_.rbegin(), calls_.rend(), [&](const auto& each) { return each.first == id; });
+  return found == calls_.rend() ? nullptr : found->second;
+}
 
 TracedFunction::TracedFunction(std::string name, Code code, const Maker& maker)
     : name_(std::move(name)),
@@ -58,7 +63,7 @@ TracedFunction::TracedFunction(std::string name, Code code, const Maker& maker)
 
 Values TracedFunction::body(std::span<const Value> inputs) {
   const nb::gil_scoped_acquire lock;
-  Call& call = *calls_.at(std::this_thread::get_id());
+  Call& call = *call_of_this_thread();
   if (!call.is_inline && !graph::falls_back() && !call.arguments.refusal().empty()) {
     graph::note_untraceable();
     throw nb::type_error(call.arguments.refusal().c_str());
@@ -89,8 +94,8 @@ const std::string& TracedFunction::signature_of(const Arguments& arguments) {
 }
 
 std::size_t TracedFunction::result_count() const {
-  const auto found = calls_.find(std::this_thread::get_id());
-  return found == calls_.end() || found->second->form == nullptr ? 0 : found->second->form->result_count();
+  const Call* const call = call_of_this_thread();
+  return call == nullptr || call->form == nullptr ? 0 : call->form->result_count();
 }
 
 Values TracedFunction::run(const Call& call, std::string_view signature) {

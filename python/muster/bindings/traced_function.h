@@ -8,6 +8,7 @@
 #include <string_view>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "muster/graph/graph.h"
@@ -54,6 +55,7 @@ class TracedFunction {
   };
   class CallScope;
 
+  Call* call_of_this_thread() const;
   graph::Values body(std::span<const graph::Value> inputs);
   graph::Values run(const Call& call, std::string_view signature);
   graph::Values run_plan(Call& call);
@@ -62,9 +64,9 @@ class TracedFunction {
   std::string name_;
   Code code_;
   std::shared_ptr<graph::Function> function_;
-  // Of calls in progress, each thread's innermost, for the body. Guarded by the interpreter lock, as all
-  // here.
-  std::unordered_map<std::thread::id, Call*> calls_;
+  // Calls in progress and their threads, for the body; the innermost last. Guarded by the interpreter lock,
+  // as all here.
+  std::vector<std::pair<std::thread::id, Call*>> calls_;
 
   // What the code returned has one form for each plan.
   std::unordered_map<const graph::Plan*, std::shared_ptr<const CallForm>> forms_;
