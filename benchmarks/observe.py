@@ -1,6 +1,6 @@
 """What it costs to be looked at: each row with it and without it in turn, medians.
 
-./dev bench observe [--rounds 5] [--nodes 1000] [--rows lenet,dense,recorder,scalars,scheduler]
+./dev bench observe [--rounds 5] [--nodes 1000] [--rows lenet,dense,profiled-lenet,...]
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 import muster
 from muster import nn, train, dataset as ds
 
-net_name, steps, looks = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "on"
+net_name, steps, looks = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 muster.init()
 muster.set_seed(1)
 if net_name == "lenet":
@@ -38,6 +38,11 @@ if net_name == "lenet":
         nn.Conv2d(6, 16, 5, pad_mode="valid"), nn.ReLU(), nn.MaxPool2d(2, 2),
         nn.Flatten(), nn.Dense(400, 120), nn.ReLU(), nn.Dense(120, 84), nn.ReLU(), nn.Dense(84, 10),
     )
+elif net_name == "resnet50":
+    from resnet50_cifar10 import resnet50
+
+    shape = (8, 3, 64, 64)
+    net = resnet50(num_classes=10)
 else:
     shape = (32, 784)
     net = nn.Dense(784, 10)
@@ -55,7 +60,12 @@ class Times(train.Callback):
         self.ends.append(time.perf_counter())
 
 times = Times()
-callbacks = [times, train.TensorBoard("board")] if looks else [times]
+lookers = {
+    "off": [],
+    "board": [train.TensorBoard("board")],
+    "profiler": [train.Profiler(start=steps // 5, stop=steps, folder="profile")],
+}
+callbacks = [times, *lookers[looks]]
 model = train.Model(net, nn.CrossEntropyLoss(), nn.Momentum(net.trainable_params(), 1e-3, 0.9))
 model.train(steps // 50, data, callbacks=callbacks)
 late = times.ends[len(times.ends) // 5:]
@@ -88,7 +98,8 @@ def script(folder: Path, text: str) -> Path:
 
 def median_of(words: list[str], folder: Path, **variables: str) -> float:
     programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # `muster run` looks for Python there
-    common = {"PATH": programs, "PYTHONPATH": str(ROOT / "build/python"), "OMP_NUM_THREADS": "1"}
+    modules = f"{ROOT / 'build/python'}:{ROOT / 'examples'}"
+    common = {"PATH": programs, "PYTHONPATH": modules, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         words,
         cwd=folder,
@@ -118,9 +129,20 @@ def steps(net: str, count: int, rounds: int, target: float) -> None:
         looked_at = [MUSTER, "run", "-n", "1", "--dashboard", "--metrics-file", "steps.jsonl", train]
         pairs = []
         for _ in range(rounds):
-            on = median_of([*looked_at, net, str(count), "on"], folder)
+            on = median_of([*looked_at, net, str(count), "board"], folder)
             pairs.append((on, median_of([sys.executable, train, net, str(count), "off"], folder)))
     print_ratio(f"step of {net} with everything on, over off", pairs, target)
+
+
+def profiled(net: str, count: int, rounds: int, target: float) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        words = [sys.executable, str(script(folder, TRAINING)), net, str(count)]
+        pairs = [
+            (median_of([*words, "profiler"], folder), median_of([*words, "off"], folder))
+            for _ in range(rounds)
+        ]
+    print_ratio(f"step of {net} with the profiler, over off", pairs, target)
 
 
 def recorder(rounds: int) -> None:
@@ -183,11 +205,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--seconds", type=int, default=10)
-    parser.add_argument("--rows", default="lenet,dense,recorder,scalars,scheduler")
+    parser.add_argument(
+        "--rows", default="lenet,dense,profiled-lenet,profiled-resnet50,recorder,scalars,scheduler"
+    )
     chosen = parser.parse_args()
     rows = {
         "lenet": lambda: steps("lenet", 1500, chosen.rounds, 1.01),
         "dense": lambda: steps("784x10", 10_000, chosen.rounds, 1.05),
+        "profiled-lenet": lambda: profiled("lenet", 1500, chosen.rounds, 1.10),
+        "profiled-resnet50": lambda: profiled("resnet50", 50, chosen.rounds, 1.02),
         "recorder": lambda: recorder(chosen.rounds),
         "scalars": lambda: scalars(chosen.rounds),
         "scheduler": lambda: watched_scheduler(chosen.nodes, chosen.seconds),
