@@ -92,11 +92,11 @@ class Parent:
             name == "PYTHONPATH" or environment.get(name) == self._environment.get(name) for name in names
         )
 
-    def fork(self, order, out, err):
+    def fork(self, order, out, err, has_session):
         with tempfile.TemporaryFile() as file:
             file.write(json.dumps(order).encode())
             file.flush()
-            return self._ask("fork", [file.fileno(), out, err])
+            return self._ask("session" if has_session else "fork", [file.fileno(), out, err])
 
     def exit_code(self, pid):
         """Of one that has ended, which is forgotten then."""
@@ -129,8 +129,8 @@ class Forked:
             if err is None:
                 self.stderr, err = self._output(stderr, 2, options.get("text"), ends)
             order = {**vars(words), "words": list(map(os.fspath, command)), "environment": dict(env)}
-            order |= {"folder": os.fspath(cwd or os.getcwd()), "session": options.get("start_new_session")}
-            self.pid = parent.fork(order, out, err)
+            order["folder"] = os.fspath(cwd or os.getcwd())
+            self.pid = parent.fork(order, out, err, options.get("start_new_session", False))
         self._end = os.pidfd_open(self.pid)
 
     @staticmethod
@@ -196,8 +196,10 @@ def serve(connection, before, make):
             _, status = os.waitpid(int(pid[0]), 0)
             connection.send(str(os.waitstatus_to_exitcode(status)).encode())
             continue
-        forked = os.fork()
-        if forked == 0:
+        if os.fork() == 0:
+            if what == b"session":
+                os.setsid()
+            connection.send(str(os.getpid()).encode())  # not before its group can be sent signals
             connection.close()
             with open(descriptors[0], "rb") as file:
                 file.seek(0)
@@ -206,12 +208,9 @@ def serve(connection, before, make):
             return order.kind, order.target
         for descriptor in descriptors:
             os.close(descriptor)
-        connection.send(str(forked).encode())
 
 
 def become(order, outputs, parent, before, make):
-    if order.session:
-        os.setsid()
     folder = os.open(order.folder, os.O_PATH | os.O_DIRECTORY)
     order.variables = [os.fsencode(f"{name}={text}") for name, text in order.environment.items()]
     order.words = list(map(os.fsencode, order.words))
