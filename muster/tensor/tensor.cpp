@@ -1,5 +1,7 @@
 #include "muster/tensor/tensor.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <utility>
 
@@ -35,7 +37,10 @@ Tensor Tensor::absent(DType dtype, Shape shape, std::string reason) {
 }
 
 Tensor Tensor::reshaped(Shape shape) const {
-  MUSTER_CHECK(shape.elements() == elements_, "a reshape must keep the number of elements");
+  if (shape.elements() != elements_)
+    throw Exception(Code::invalid_argument,
+                    fmt::format("a tensor of shape {} cannot be reshaped to {}, which has {} elements",
+                                to_string(shape_), to_string(shape), shape.elements()));
   Tensor view = *this;
   view.shape_ = std::move(shape);
   return view;
@@ -51,6 +56,27 @@ Tensor Tensor::cast(DType dtype) const {
   Tensor made(dtype, shape_);
   kernels::cast(bytes(), dtype_, made.bytes(), dtype, elements_);
   return made;
+}
+
+void Tensor::refuse_absent() const {
+  throw Exception(Code::invalid_argument, "this process has no elements of the tensor: " + *absence());
+}
+
+void Tensor::refuse_dtype(DType wanted) const {
+  throw Exception(Code::invalid_argument,
+                  fmt::format("a tensor of {} was read as {}: cast(DType::{}) gives its elements so",
+                              to_string(dtype_), to_string(wanted), to_string(wanted)));
+}
+
+void Tensor::refuse_item() const {
+  throw Exception(
+      Code::invalid_argument,
+      fmt::format("item() reads a tensor of one element, not one of shape {}", to_string(shape_)));
+}
+
+void Tensor::refuse_values(std::size_t count) const {
+  throw Exception(Code::invalid_argument, fmt::format("{} values do not fill shape {}, which has {} elements",
+                                                      count, to_string(shape_), elements_));
 }
 
 void cast_elements(const std::byte* from, DType from_dtype, std::byte* to, DType to_dtype,

@@ -42,6 +42,7 @@ class Tensor {
     *made.data<T>() = value;
     return made;
   }
+  // Throws where there are not as many values as elements.
   template <class T>
   static Tensor from(std::span<const T> values, Shape shape);
 
@@ -57,13 +58,15 @@ class Tensor {
   std::int64_t elements() const { return elements_; }
   std::size_t size_bytes() const { return static_cast<std::size_t>(elements_) * muster::size_bytes(dtype_); }
 
+  // Throws where another process has the elements.
   std::byte* bytes() const {
-    MUSTER_CHECK(absence() == nullptr, "elements were read that another process has");
+    if (absence() != nullptr) refuse_absent();
     return buffer_ ? buffer_->data() + offset_bytes_ : nullptr;
   }
+  // Throws where T is not the type of the elements: cast() gives them as another one.
   template <class T>
   T* data() const {
-    MUSTER_CHECK(dtype_of<T> == dtype_, "a tensor was read as another dtype");
+    if (dtype_of<T> != dtype_) refuse_dtype(dtype_of<T>);
     return reinterpret_cast<T*>(bytes());
   }
   template <class T>
@@ -71,14 +74,14 @@ class Tensor {
     return {data<T>(), static_cast<std::size_t>(elements_)};
   }
 
-  // The element of a tensor that has one.
+  // The element of a tensor that has one; throws for others.
   template <class T>
   T item() const {
-    MUSTER_CHECK(elements_ == 1, "item() reads a tensor of one element");
+    if (elements_ != 1) refuse_item();
     return *data<T>();
   }
 
-  // The same elements under another shape of as many elements.
+  // The same elements under another shape of as many elements; throws for one of others.
   Tensor reshaped(Shape shape) const;
   // Own buffer, equal elements.
   Tensor clone() const;
@@ -89,6 +92,11 @@ class Tensor {
   std::size_t offset_bytes() const { return offset_bytes_; }
 
  private:
+  [[noreturn]] void refuse_absent() const;
+  [[noreturn]] void refuse_dtype(DType wanted) const;
+  [[noreturn]] void refuse_item() const;
+  [[noreturn]] void refuse_values(std::size_t count) const;
+
   DType dtype_ = DType::float32;
   Shape shape_;
   std::int64_t elements_ = 0;
@@ -107,7 +115,7 @@ std::string_view kernel_library_name();
 template <class T>
 Tensor Tensor::from(std::span<const T> values, Shape shape) {
   Tensor made(dtype_of<T>, std::move(shape));
-  MUSTER_CHECK(static_cast<std::size_t>(made.elements()) == values.size(), "values do not fill the shape");
+  if (static_cast<std::size_t>(made.elements()) != values.size()) made.refuse_values(values.size());
   std::copy(values.begin(), values.end(), made.data<T>());
   return made;
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "tests/unit/base/error_of.h"
 #include "tests/unit/base/mentions.h"
 
 namespace muster {
@@ -50,6 +51,17 @@ TEST(Tensor, IsCastIntoABufferOfItsOwn) {
   const Tensor same = exact.cast(DType::float64);
   EXPECT_NE(same.bytes(), exact.bytes());
   EXPECT_EQ(same.span<double>()[1], -2.75);
+}
+
+TEST(Tensor, ThatIsReadAsWhatItIsNotThrowsAnErrorWithTheWayOut) {
+  const std::array<float, 3> three{1, 2, 3};
+  const Tensor tensor = Tensor::from<float>(three, {3});
+  EXPECT_THAT(ERROR_OF(tensor.data<double>()), Mentions("float32", "float64", "cast(DType::float64)"));
+  EXPECT_THAT(ERROR_OF(tensor.item<float>()), Mentions("one element", "(3,)"));
+  EXPECT_THAT(ERROR_OF(tensor.reshaped({2, 2})), Mentions("(3,)", "(2, 2)", "4 elements"));
+  EXPECT_THAT(ERROR_OF(Tensor::from<float>(three, {2, 2})), Mentions("3 values", "(2, 2)", "4 elements"));
+  EXPECT_THAT(ERROR_OF(Tensor::absent(DType::float32, {3}, "it is on worker 3").bytes()),
+              Mentions("worker 3"));
 }
 
 TEST(Tensor, AnEmptyTensorHasNoElements) {
