@@ -118,7 +118,16 @@ Value Cell::call_for_one(std::span<const Value> inputs) {
   return std::move(outputs.front());
 }
 
+void Cell::require_free(std::string_view name) const {
+  const auto has_name = [&](const auto& entry) { return entry.first == name; };
+  if (std::ranges::any_of(children_, has_name) || std::ranges::any_of(parameters_, has_name))
+    throw Exception(Code::invalid_argument, fmt::format("{} has '{}' already: give each child and parameter "
+                                                        "a name of its own",
+                                                        class_name(), name));
+}
+
 ParameterPtr Cell::add_parameter(std::string_view name, Tensor initial) {
+  require_free(name);
   auto parameter = std::make_shared<graph::Parameter>(std::string(name), initial);
   insert_param(name, parameter);
   return parameter;

@@ -42,15 +42,15 @@ struct CellState {
   bool recomputes = false;
 };
 
-// Subclasses insert children and parameters in their constructor and compute in construct, by ops and by
-// calling children. Every write that could change the graph raises the version, so that cached plans of the
-// old tree are not used again. Threads: a tree of cells is used by one thread at a time.
 // What a loss function was given, the outputs of a network and the label, and what it gave.
 struct LossCall {
   Values given;
   Values loss;
 };
 
+// Subclasses insert children and parameters in their constructor and compute in construct, by ops and by
+// calling children. Every write that could change the graph raises the version, so that cached plans of the
+// old tree are not used again. Threads: a tree of cells is used by one thread at a time.
 class Cell : public graph::Versioned {
  public:
   using Children = std::vector<std::pair<std::string, std::shared_ptr<Cell>>>;
@@ -97,9 +97,11 @@ class Cell : public graph::Versioned {
   // staying where it is made. Before the first call.
   void replicate_outputs();
 
-  // Makes a child and inserts it: `nn::Dense& fc = add<nn::Dense>("fc", 784, 10);`
+  // Makes a child and inserts it: `nn::Dense& fc = add<nn::Dense>("fc", 784, 10);` An Exception where the
+  // name is taken.
   template <std::derived_from<Cell> Child, class... Arguments>
   Child& add(std::string_view name, Arguments&&... arguments) {
+    require_free(name);
     const auto child = std::make_shared<Child>(std::forward<Arguments>(arguments)...);
     insert_child(name, child);
     return *child;
@@ -209,6 +211,9 @@ class Cell : public graph::Versioned {
   std::string change_since(std::uint64_t stamp) const override;
 
  private:
+  // An Exception where a child or parameter has the name.
+  void require_free(std::string_view name) const;
+
   struct Change {
     std::uint64_t when = 0;
     std::string what = {};

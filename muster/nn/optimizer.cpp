@@ -121,6 +121,11 @@ void Optimizer::check_settings(const ParameterGroups& parameters, const Settings
   require_positive(class_name(), "loss_scale", settings.loss_scale).value();
   std::vector<const graph::Parameter*> known;
   for (const ParameterGroup& group : parameters.groups()) {
+    if (group.parameters.empty())
+      throw Exception(Code::invalid_argument,
+                      fmt::format("{}: there are no parameters to update{}: give those of a network, "
+                                  "trainable_params()",
+                                  class_name(), parameters.grouped() ? " in one of the groups" : ""));
     if (group.learning_rate) check_rate(class_name(), *group.learning_rate).value();
     if (group.weight_decay) check_decay(class_name(), *group.weight_decay).value();
     for (const ParameterPtr& parameter : group.parameters) {

@@ -96,6 +96,19 @@ TEST(Module, TakesAsManyInputsAsItsForward) {
   EXPECT_THAT(ERROR_OF(halves.call({both, 1})), Mentions("forward()", "takes", "2 inputs", "1"));
 }
 
+struct Twice : Module<Twice> {
+  ReLU& first = add<ReLU>("act");
+  ParameterPtr scale = add_parameter("scale", Tensor::scalar(2.0F));
+  Value forward(const Value& x) { return first(x); }
+};
+
+TEST(Module, HasOneMemberOfAName) {
+  Twice module;
+  EXPECT_THAT(ERROR_OF(&module.add<ReLU>("act")), Mentions("Twice", "'act'", "a name of its own"));
+  EXPECT_THAT(ERROR_OF(module.add_parameter("act", Tensor::scalar(1.0F))), Mentions("'act'"));
+  EXPECT_THAT(ERROR_OF(&module.add<ReLU>("scale")), Mentions("'scale'"));
+}
+
 TEST(Module, OfSeveralOutputsIsNotCalledForOne) {
   Halves halves;
   EXPECT_THAT(ERROR_OF(halves(row(), row())), Mentions("2 outputs", "take", "call()"));

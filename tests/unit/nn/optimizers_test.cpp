@@ -39,6 +39,13 @@ std::string failure(Optimizer& optimizer, std::vector<Value> gradients) {
   return ERROR_OF(optimizer.call(gradients));
 }
 
+TEST(Optimizer, OfNoParametersIsRefused) {
+  EXPECT_THAT(ERROR_OF(SGD(std::vector<ParameterPtr>{}, {.learning_rate = 0.1})),
+              Mentions("SGD", "no parameters", "trainable_params()"));
+  EXPECT_THAT(ERROR_OF(SGD(ParameterGroups(std::vector<ParameterGroup>(1)), {.learning_rate = 0.1})),
+              Mentions("one of the groups"));
+}
+
 TEST(Optimizers, KeepTheirStateInNamedParameters) {
   const auto fc = weight("fc.weight", {1});
   EXPECT_THAT(names(SGD({fc}).parameters()), ElementsAre("learning_rate", "global_step"));
