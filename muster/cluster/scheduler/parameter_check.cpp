@@ -12,10 +12,20 @@ namespace {
 
 constexpr std::size_t rows_max = 64;  // a worker that is further behind is not compared
 
-std::string advice(bool reduces) {
+// Whether no script runs, but an executable (train/program.h).
+bool is_program(const Peer& peer) {
+  return std::ranges::any_of(peer.traits, [](const Trait& trait) { return trait.key == "program"; });
+}
+
+std::string advice(bool reduces, bool is_program) {
   if (reduces)
     return "Gradients are reduced, so something else differs: a parameter whose gradient the reducer does "
            "not get, a seed, or code that depends on the rank";
+  if (is_program)
+    return "Gradients are not reduced, so each worker trains a network of its own: call "
+           "train::set_parallel_mode(train::ParallelMode::data_parallel) and train::set_gradients_mean(true) "
+           "before the network is trained, and in a loop by hand use train::TrainStep or "
+           "train::DistributedReducer";
   return "Gradients are not reduced, so each worker trains a network of its own: call "
          "set_auto_parallel_context(parallel_mode=\"data_parallel\", gradients_mean=True) before the network "
          "is trained, and in a loop by hand give the gradients to nn.DistributedGradReducer";
@@ -52,7 +62,10 @@ void ParameterCheck::tell(const Row& row, std::uint64_t step) {
   const std::string text = fmt::format(
       "the parameters of the workers differ after step {} of their optimizer: '{}' is not the same "
       "on ranks {} and {}. {}",
-      step, name, found.ranks[0], found.ranks[1], advice(found.reduces));
+      step, name, found.ranks[0], found.ranks[1],
+      advice(found.reduces, std::ranges::any_of(job_.peers, is_program, [](const auto& entry) -> const Peer& {
+               return entry.second;
+             })));
   if (is_strict(job_))
     return job_.fail({Code::invalid_argument, text + ". (Unset MUSTER_STRICT to get a warning only)",
                       exit_code_configuration});

@@ -13,6 +13,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr std::uint32_t worker_num = 3;
 constexpr std::uint64_t job_id = 77;
@@ -26,6 +27,7 @@ class ParameterCheck : public ::testing::Test {
           worker_num,
           0};
       request.strict = strict && peer == 2;
+      request.traits = traits;
       machine.step(scheduler_event::Received{peer, {0, 0, request}}, clock.now());
     }
   }
@@ -46,6 +48,7 @@ class ParameterCheck : public ::testing::Test {
 
   ManualClock clock;
   bool reduces = false;
+  Traits traits;
   SchedulerMachine machine{{.worker_num = worker_num,
                             .topo_timeout = 60s,
                             .node_timeout = 600s,
@@ -68,6 +71,15 @@ TEST_F(ParameterCheck, NamesTheParameterTheRanksAndTheLineToAdd) {
   EXPECT_THAT(say(2, 1, {1, 3}),
               ElementsAre(AllOf(HasSubstr("'conv1.bias'"), HasSubstr("ranks 0 and 2"),
                                 HasSubstr("data_parallel"), HasSubstr("DistributedGradReducer"))));
+}
+
+TEST_F(ParameterCheck, NamesTheLinesOfCppToAProgram) {
+  traits = {{"program", "0123"}};
+  form();
+  say(0, 1, {1, 2});
+  EXPECT_THAT(say(2, 1, {1, 3}),
+              ElementsAre(AllOf(HasSubstr("train::set_parallel_mode"), HasSubstr("TrainStep"),
+                                Not(HasSubstr("set_auto_parallel_context")))));
 }
 
 TEST_F(ParameterCheck, LooksElsewhereWhereGradientsAreReduced) {
