@@ -105,9 +105,8 @@ int run_watched(std::string_view command, std::vector<std::string> words) {
   if (status == 0 && !has_use)
     return refuse(
         command,
-        fmt::format("there is nothing to show: the script came to its end and never used Muster. Does "
-                    "it import muster, and not another library?{}",
-                    command == "profile" ? " Programs in C++ are not recorded." : ""),
+        "there is nothing to show: the script came to its end and never used Muster. Does it import muster, "
+        "and not another library? A program in C++ calls train::run().",
         1);
   return end_like(status);
 }

@@ -241,8 +241,10 @@ Result<> compare_traits(const cluster::Traits& mine, bool strict, Communicator& 
   const bool one_is_strict =
       std::any_of(rows.begin(), rows.end(), [](const Words& row) { return row[0] != 0; });
   if (one_is_strict)
-    return fail(Code::invalid_argument,
-                text + ". Make them alike, or unset MUSTER_STRICT to get a warning only");
+    return fail(Code::invalid_argument, text + ". Make them alike" +
+                                            (real_environment().get("MUSTER_STRICT")
+                                                 ? ", or unset MUSTER_STRICT to get a warning only"
+                                                 : ""));
   log::warning(text);
   return {};
 }

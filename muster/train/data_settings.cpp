@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "muster/train/activity_scope.h"
 #include "muster/train/job.h"
 #include "muster/train/process.h"
 
@@ -50,7 +51,11 @@ data::IterateOptions data_options(std::uint64_t epoch) {
 }
 
 data::DataLoader batches(const data::Dataset& dataset, std::uint64_t epoch) {
-  return dataset.loader(data_options(epoch));
+  return data::DataLoader(dataset.iterate(data_options(epoch)).value(), [](data::Iterator& items) {
+    const ActivityScope reading(cluster::WorkPhase::reading_data);
+    note_finished();
+    return items.next();
+  });
 }
 
 }  // namespace muster::train

@@ -15,6 +15,7 @@
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/predictions.h"
 #include "muster/train/process.h"
+#include "muster/train/profile.h"
 #include "muster/train/ps_context.h"
 #include "muster/train/run_context.h"
 #include "muster/train/served_parameters.h"
@@ -68,6 +69,31 @@ Result<> init_alone(const Environment& environment) {
   return {};
 }
 
+// What `muster profile` and `muster run --profile` ask of a program; a script's front end does it itself.
+class ProfileOfProgram {
+ public:
+  ProfileOfProgram() {
+    if (!folder_) return;
+    report_use(real_environment());
+    ::unsetenv("MUSTER_PROFILE");  // no processes of this one record, too
+    start_profile().value();
+  }
+  ProfileOfProgram(const ProfileOfProgram&) = delete;
+  ProfileOfProgram& operator=(const ProfileOfProgram&) = delete;
+  ~ProfileOfProgram() {
+    if (!folder_) return;
+    const auto path = stop_profile(*folder_);
+    if (!path)
+      log::warning("the profile is lost: " + path.error().message);
+    else if (rank_ == 0)
+      fmt::print("profile of rank 0 written; the tables: muster profile {}\n", *folder_);
+  }
+
+ private:
+  const std::optional<std::string> folder_ = real_environment().get("MUSTER_PROFILE");
+  const std::uint32_t rank_ = rank();
+};
+
 int fail_with(const std::string& reason, int exit_code) {
   log::error(reason);
   note_reason(reason);
@@ -108,12 +134,15 @@ int run(const std::function<void()>& body) {
   const auto role = init();
   if (!role) return fail_with(role.error().message, role.error().exit_code);
   if (*role != Role::worker) return 0;
+  const ProfileOfProgram profile;
   try {
     body();
     return 0;
   } catch (const std::exception& exception) {
     const auto failure = job_failure();
     return fail_with(exception.what(), failure ? failure->exit_code : 1);
+  } catch (...) {
+    return fail_with("the program threw what is no std::exception", 1);
   }
 }
 

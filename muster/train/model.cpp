@@ -190,7 +190,10 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
   const cluster::Traits traits = {
       {"seed", fmt::format("{}", seed())},
       {"the data's seed", fmt::format("{}", data_settings().seed.value_or(seed()))},
-      {"the dataset's number of rows", is_whole ? fmt::format("{}", dataset.source_rows()) : ""}};
+      {"the dataset's number of rows", is_whole ? fmt::format("{}", dataset.source_rows()) : ""},
+      {"the dataset's shard_id (over a mesh every worker is given the whole batch: leave num_shards and "
+       "shard_id away)",
+       shares_batch ? fmt::format("{}", dataset.shard().index) : ""}};
   // Parts of one batch, and of one parameter, that differ fit nothing.
   const bool is_strict = shares_batch || session->membership().is_strict();
   MUSTER_TRY_VOID(

@@ -32,8 +32,7 @@ class Recovery;
 // How evaluations count, by Model::eval and fit.
 enum class Evaluation {
   // In a data-parallel job over all workers: each evaluates its shard of the dataset, and all have the
-  // metrics
-  // over all rows. The loss is that of the rows, and fit prints the values where no callback does.
+  // metrics over all rows. The loss is that of the rows, and fit prints the values where no callback does.
   all_workers,
   // Each worker has the metrics of what it was given, the loss is the mean of the batches' losses, and only
   // callbacks print.

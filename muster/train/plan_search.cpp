@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "muster/base/cores.h"
+#include "muster/train/front_end.h"
 
 namespace muster::train {
 namespace {
@@ -36,8 +37,14 @@ std::string row(std::string_view number, const graph::Prediction& made, std::str
                      memory_text(made.sent_bytes), memory_text(made.peak_bytes), what);
 }
 
+// Whether a language above runs a script here.
+bool is_script() { return front_end().print != nullptr; }
+
 std::string line_for(const graph::StepLayout& layout) {
-  return fmt::format("muster.parallel.plan({})", to_string(layout));
+  if (is_script()) return fmt::format("muster.parallel.plan({})", to_string(layout));
+  return fmt::format(
+      "train::parallel::plan({{.data = {}, .model = {}{}}}).value();", layout.data, layout.model,
+      layout.zero_level > 0 ? fmt::format(", .zero = {{.level = {}}}", layout.zero_level) : "");
 }
 
 nlohmann::json json_of(const StepPlan& plan) {
@@ -122,11 +129,10 @@ std::string to_text(const FoundPlans& found, const SearchOptions& options) {
   for (const StepPlan& plan : found.dropped)
     text += fmt::format("dropped: {}: {}\n", to_string(plan.layout), plan.problem);
   if (found.plans.empty()) return text;
-  return text +
-         fmt::format(
-             "the line for the first, behind muster.init() and before the network is made; every worker "
-             "is given the whole batch:\n  {}\n",
-             line_for(found.plans.front().layout));
+  return text + fmt::format(
+                    "the line for the first, {}before the network is made; every worker "
+                    "is given the whole batch:\n  {}\n",
+                    is_script() ? "behind muster.init() and " : "", line_for(found.plans.front().layout));
 }
 
 std::string to_json(const FoundPlans& found, const SearchOptions& options) {

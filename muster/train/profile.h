@@ -57,5 +57,8 @@ struct Profile {
 Result<> start_profile();
 // Ends it. An error where none is recorded.
 Result<Profile> stop_profile();
+// The same, and writes it: rank<N>.json in the folder, which is made; its path. `muster profile FOLDER` shows
+// it, with those of other ranks.
+Result<std::string> stop_profile(const std::string& folder);
 
 }  // namespace muster::train

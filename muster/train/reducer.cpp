@@ -16,6 +16,7 @@
 #include "muster/train/parameter_servers.h"
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/recovering_call.h"
+#include "muster/train/run_context.h"
 #include "muster/train/session.h"
 #include "muster/train/training_numbers.h"
 
@@ -87,7 +88,7 @@ struct DistributedReducer::Compiled {
                                              });
   }
   Result<std::vector<Tensor>> run(std::span<const Tensor> gradients, Communicator& group) {
-    return plan->run(gradients, {.communicator = &group, .threads = threads()});
+    return plan->run(gradients, {.communicator = &group, .threads = threads(), .observer = observer()});
   }
 };
 

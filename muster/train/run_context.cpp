@@ -172,17 +172,12 @@ Communicator* stages_of(const PipelineLayout& now) {
 
 }  // namespace
 
-namespace {
-
-// Whom runs tell of their steps; null: no times are taken.
 graph::RunObserver* observer() {
   if (graph::RunObserver* const recorder = process().profile.active.load(std::memory_order_relaxed))
     return recorder;
   if (StepLines* const lines = process().step_lines; lines != nullptr && lines->is_recording()) return lines;
   return process().cost_watch.load(std::memory_order_relaxed);
 }
-
-}  // namespace
 
 Communicator* stages() { return stages_of(pipeline_layout().value_or(PipelineLayout{})); }
 

@@ -13,6 +13,9 @@ Result<graph::RunContext> run_context();
 // The same without counting a step, for what is traced and does not run.
 Result<graph::RunContext> tracing_context();
 
+// Whom runs tell of their steps; null: no times are taken.
+graph::RunObserver* observer();
+
 // The workers that share this process's copy of a placed network; null where nothing is divided.
 Communicator* stages();
 

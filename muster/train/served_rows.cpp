@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/train/aborted_step.h"
+#include "muster/train/job.h"
 #include "muster/train/served_parameters.h"
 #include "muster/train/session.h"
 

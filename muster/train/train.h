@@ -24,11 +24,13 @@
 #include "muster/train/explain.h"            // IWYU pragma: export
 #include "muster/train/export.h"             // IWYU pragma: export
 #include "muster/train/front_end.h"          // IWYU pragma: export
+#include "muster/train/group_ops.h"          // IWYU pragma: export
 #include "muster/train/job.h"                // IWYU pragma: export
 #include "muster/train/metrics.h"            // IWYU pragma: export
 #include "muster/train/model.h"              // IWYU pragma: export
 #include "muster/train/model_checkpoint.h"   // IWYU pragma: export
 #include "muster/train/monitors.h"           // IWYU pragma: export
+#include "muster/train/parallel.h"           // IWYU pragma: export
 #include "muster/train/parameter_servers.h"  // IWYU pragma: export
 #include "muster/train/parameters.h"         // IWYU pragma: export
 #include "muster/train/pipeline_layout.h"    // IWYU pragma: export

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "muster/train/activity_scope.h"
 #include "muster/train/run_context.h"
 #include "muster/train/updates.h"
 
@@ -36,6 +37,8 @@ TrainStep::TrainStep(nn::Cell& network, nn::Cell& loss_fn, nn::Optimizer& optimi
     : TrainStep(loss_of(network, loss_fn), optimizer) {}
 
 Tensor TrainStep::operator()(std::span<const Tensor> batch) {
+  const ActivityScope computing(cluster::WorkPhase::computing);
+  note_finished();
   const graph::RunContext context = run_context().value();
   const auto outputs = loss_and_gradients_->call(batch, {}, context).value();
   const auto gradients = reducer_.reduce(std::span(outputs).subspan(1)).value();

@@ -7,7 +7,6 @@ clock. `report` joins those of all ranks.
 import contextlib
 import os
 import sys
-from time import perf_counter_ns
 
 from muster import _core
 
@@ -201,26 +200,6 @@ def _memory_text(rank):
     )
 
 
-def _peaks():
-    """What this process reaches now: GFLOP/s of a large product, GB/s of a copy past the caches."""
-    from muster import ops
-
-    def best(work, run):
-        times = []
-        for _ in range(5):
-            begin = perf_counter_ns()
-            run()
-            times.append(perf_counter_ns() - begin)
-        return work / min(times)
-
-    side, floats = 768, 8 << 20
-    square, many = ops.ones((side, side)), ops.ones(floats)
-    return [
-        best(2 * side**3, lambda: ops.matmul(square, square)),
-        best(2 * 4 * floats, lambda: ops.neg(many)),
-    ]
-
-
 _HINTS = {
     "reading data": "the step waits for it: num_parallel_workers in map() and batch(), or cheaper transforms",
     "waiting": "it waits for slower ranks: the rank with the least waiting is the one to look at",
@@ -333,16 +312,7 @@ def start():
 
 def stop(folder):
     """Ends the profile and writes rank<N>.json in `folder`; its path. ValueError where none is recorded."""
-    import json
-    import socket
-
-    data = _core._stop_profile()
-    data |= {"rank": _core._rank(), "host": socket.gethostname(), "peaks": _peaks()}
-    os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, f"rank{data['rank']}.json")
-    with open(path, "w") as file:
-        json.dump(data, file)
-    return path
+    return _core._stop_profile(os.fspath(folder))
 
 
 def tell(folder, ranks):

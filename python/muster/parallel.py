@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Callable, Sequence
 
 from muster import _core, _later
@@ -79,56 +77,16 @@ def mesh(*, stages: int = 1, **axes: int) -> None:
         ValueError: A size is below 1; the product is not the number of workers; the parallel mode is
             'data_parallel', which shares the batch in another way.
     """
-    if stages != 1:
-        axes = {**axes, "stages": stages}
-    for name, size in axes.items():
+    for name, size in {**axes, "stages": stages}.items():
         if isinstance(size, bool) or not isinstance(size, int):
             raise TypeError(f"mesh: {name} is a whole number of workers, not {size!r}")
-        if size < 1 or name == "zero":
-            raise ValueError(
-                f"mesh: {name}={size}: an axis has at least one worker, and none is called 'zero'"
-            )
-    context = _core._context()
-    workers = context["world_size"]
-    if axes and workers > 1 and math.prod(axes.values()) != workers:
-        raise ValueError(
-            f"mesh: {_text(axes)} has {math.prod(axes.values())} workers, this job has {workers}: choose "
-            f"sizes whose product is {workers}, or start {math.prod(axes.values())} workers"
-        )
-    if axes and workers > 1 and context["parallel_mode"] == "data_parallel":
-        raise ValueError(
-            "mesh: in parallel mode 'data_parallel' each worker has rows of its own; choose 'stand_alone' "
-            "and cut the batch by shard()"
-        )
-    if workers > 1:
-        _make_groups(list(axes.values()), len(axes) - (stages > 1), context["rank"])
-    _core._plan_steps(1, 1)  # none any more
+    _core._mesh(list(axes.items()), stages)
     _mesh.clear()
-    _mesh.update(axes)
-    _core._set_shares_batch(bool(axes) and workers > 1, _text(axes), stages)
+    _mesh.update(axes if stages == 1 else {**axes, "stages": stages})
 
 
 def _text(axes: dict[str, int]) -> str:
     return ",".join(f"{name}={size}" for name, size in axes.items())
-
-
-def _make_groups(sizes: list[int], cutting: int, rank: int) -> None:
-    """This worker's groups: those that differ from it on some of the first `cutting` axes."""
-    places = list(itertools.product(*(range(size) for size in sizes)))
-    for count in range(1, cutting + 1):
-        for axes in itertools.combinations(range(cutting), count):
-            members = [
-                other
-                for other, place in enumerate(places)
-                if all(place[axis] == places[rank][axis] for axis in range(len(sizes)) if axis not in axes)
-            ]
-            name = " ".join(map(str, ("mesh", *members)))
-            if 1 < len(members) < len(places) and name not in _made_groups:
-                _core._create_group(name, members, of_steps=True)
-                _made_groups.add(name)
-
-
-_made_groups: set[str] = set()
 
 
 def _size(memory: int | str) -> int:
@@ -185,26 +143,12 @@ def plan(
     for name, value in (("data", data), ("model", model), ("zero", zero)):
         if isinstance(value, bool) or not isinstance(value, int | None):
             raise TypeError(f"plan: {name} is a whole number, not {value!r}")
-    if zero not in (0, 1, 3):
-        raise ValueError(
-            f"plan: zero is {zero}: it is 0; 1, which shares the state of the optimizer and sums gradients "
-            "up in pieces; or 3, which shares the parameters, too"
-        )
-    if memory is not None and data is not None:
-        raise ValueError(
-            "plan: memory says what may be chosen, and data, model and zero are given: leave one away"
-        )
+    chosen = Zero(zero) if shared is None else shared
     memory_bytes = None if memory is None else _size(memory)
-    context = _core._context()
-    if data is None:
-        if context["world_size"] > 1 and context["parallel_mode"] == "data_parallel":
-            mesh(data=context["world_size"])  # says why not
-        _core._plan_steps(0, 1, memory_bytes)
-        return
-    mesh(data=data, model=model)
-    if context["world_size"] > 1:
-        _core.set_auto_parallel_context(zero=shared or Zero(zero))
-        _core._plan_steps(data, model)
+    _core._plan(data, model, chosen.level, chosen.threshold_bytes, memory_bytes)
+    if data is not None:
+        _mesh.clear()
+        _mesh.update(data=data, model=model)
 
 
 def _stages() -> int:

@@ -35,9 +35,14 @@ def build(folder, program):
         + "}\n"
     )
     (folder / "readme.cpp").write_text(block("## In C++", "cpp", README))
+    (folder / "points.cpp").write_text(block("**A loop that goes on after a death**", "cpp"))
+    (folder / "mesh.cpp").write_text(block("**Operators over several workers**", "cpp"))
     both = block("`CMakeLists.txt`:", "cmake").replace("main.cpp", "main.cpp more.cpp")
-    readme = "add_executable(readme readme.cpp)\ntarget_link_libraries(readme PRIVATE Muster::muster)\n"
-    (folder / "CMakeLists.txt").write_text(both + readme)
+    others = "".join(
+        f"add_executable({name} {name}.cpp)\ntarget_link_libraries({name} PRIVATE Muster::muster)\n"
+        for name in ("readme", "points", "mesh")
+    )
+    (folder / "CMakeLists.txt").write_text(both + others)
     run(
         "cmake",
         "-G",
@@ -71,6 +76,21 @@ def test_a_project_of_its_own_trains_on_four_workers(tmp_path):
     losses = [float(line) for line in run(tmp_path / "build/readme", cwd=tmp_path, env=environment).split()]
     assert len(losses) == 40
     assert losses[-1] < losses[0]
+
+    program = tmp_path / "build/points"
+    command = [tmp_path / "muster/bin/muster", "run", "-n", "2", "--max-restarts", "1", program]
+    workers = run(*command, cwd=tmp_path, env=environment)
+    [first, second] = re.findall(r"^\[worker \d\] loss of all workers: (\S+)$", workers, re.MULTILINE)
+    assert first == second and float(first) < 0.3
+    assert (tmp_path / "network.ckpt").exists()
+
+    program = tmp_path / "build/mesh"
+    alone = [float(loss) for loss in re.findall(r"loss (\S+)", run(program, cwd=tmp_path, env=environment))]
+    workers = run(tmp_path / "muster/bin/muster", "run", "-n", "4", program, cwd=tmp_path, env=environment)
+    assert len(alone) == 10 and alone[-1] < alone[0]
+    for rank in range(4):
+        shared = re.findall(rf"^\[worker {rank}\] loss (\S+)$", workers, re.MULTILINE)
+        assert [float(loss) for loss in shared] == pytest.approx(alone, abs=2e-5)
 
 
 def test_the_program_is_the_example():

@@ -231,6 +231,22 @@ def test_workers_that_divide_a_parameter_otherwise_are_named_before_the_first_st
         assert re.search(r"refused: rank 1 has divided parameter '.*fc1.weight' otherwise than rank 0", text)
 
 
+SHARDS = """
+parallel.mesh(data=2)
+net = nn.Dense(12, 4)
+model = train.Model(net, nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1))
+try:
+    model.train(1, rows(sharded=True))
+except ValueError as error:
+    print("refused", error)
+"""
+
+
+def test_workers_of_a_mesh_whose_rows_differ_are_told_before_the_first_step():
+    for text in outputs(SHARDS, 2):
+        assert re.search(r"refused .* leave num_shards and shard_id away.* is '0' at rank 0, '1' at rank 1", text)
+
+
 def test_workers_of_a_mesh_with_other_seeds_are_named_before_the_first_step():
     code = "muster.set_seed(7 + rank)\n" + stages_script(REFUSED, {"data": 1, "model": 2}, places="pass")
     for text in outputs(code, 2):

@@ -7,6 +7,7 @@ import time
 
 import numpy
 import pytest
+from digits import write_digits
 from job import clean_environment
 from places import BUILD, SEARCH_PATH
 
@@ -224,3 +225,23 @@ def test_what_cannot_be_profiled_is_named(tmp_path):
     done = muster_program(tmp_path, "profile", "lost.py")
     assert done.returncode == 2
     assert "lost.py" in done.stderr
+
+
+@pytest.mark.skipif(not (BUILD / "examples/mnist").exists(), reason="built without the examples")
+def test_a_program_in_cpp_is_recorded(tmp_path):
+    write_digits(tmp_path / "MNIST_Data/train", rows=64)
+    environment = {**clean_environment(), "DATA_PATH": "MNIST_Data/train"}
+    muster_command = BUILD / "apps/muster/muster"
+    for command in (
+        ["profile", "--out", "alone", BUILD / "examples/mnist"],
+        ["run", "-n", "2", "--profile", "both", BUILD / "examples/mnist"],
+    ):
+        words = [muster_command, *command]
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "the tables: muster profile" in done.stdout
+    shares, _ = shares_of(tmp_path / "alone")
+    assert shares["computing"] > 0 and shares["dispatch"] > 0 and shares["reading data"] > 0
+    ranks = _profile._load(tmp_path / "both")
+    assert [len(rank.calls) > 0 for rank in ranks] == [True, True]
+    assert re.search(r"^matmul.* \d", _profile.report(tmp_path / "both"), re.MULTILINE)

@@ -67,7 +67,6 @@ def _begin_plan() -> None:
 
 def _end_plan() -> None:
     if _said["planned"]:
-        muster._core._plan_steps(1, 1)
         muster.parallel.mesh()
     _said["planned"] = False
 

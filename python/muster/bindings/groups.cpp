@@ -35,87 +35,50 @@ std::string group_name(nb::handle group) {
   return nb::cast<std::string>(group.attr("_name_of_group"));  // which raises outside of the group
 }
 
-// What other workers are waited for in, without the interpreter lock.
-TensorObject collective(const char* op, const Value& x, const graph::Attributes& attributes) {
-  if (graph::is_tracing()) return tensor_result(graph::apply(op, {x}, attributes));
+// What `call` gives, whose other workers are waited for without the interpreter lock.
+template <class Call>
+TensorObject collective(const Call& call) {
+  if (graph::is_tracing()) return tensor_result(call());
   const Value made = [&] {
     const nb::gil_scoped_release unlocked;
-    return graph::apply(op, {x}, attributes);
+    return call();
   }();
   return tensor_result(made);
 }
 
-std::string known(const char* op, const std::string& reduction) {
-  if (reduction_from_string(reduction)) return reduction;
+Reduction known(const char* op, const std::string& name) {
+  if (const auto reduction = reduction_from_string(name)) return *reduction;
   throw nb::value_error((std::string(op) + ": reduction is 'sum', 'mean', 'max', 'min', 'product', 'band', " +
-                         "'bor' or 'bxor', not '" + reduction + "'")
+                         "'bor' or 'bxor', not '" + name + "'")
                             .c_str());
 }
 
-graph::Attributes in_group(const std::string& group) {
-  const auto size = static_cast<std::int64_t>(group.empty() ? train::world_size()
-                                                            : unwrap(train::group_ranks(group)).size());
-  graph::Attributes made{{"ranks", size}};
-  if (!group.empty()) made.set("group", group);
-  return made;
-}
-
-std::int64_t one_of(const graph::Attributes& group, const char* op, const char* what, std::int64_t rank) {
-  const std::int64_t size = group.get("ranks", std::int64_t{1});
-  if (rank >= 0 && rank < size) return rank;
-  throw nb::value_error(
-      fmt::format("{}: {} is a rank from 0 to {}, not {}", op, what, size - 1, rank).c_str());
-}
-
 TensorObject all_reduce(const Value& x, const std::string& reduction, nb::handle group) {
-  graph::Attributes attributes{{"reduction", known("all_reduce", reduction)}};
-  if (const std::string name = group_name(group); !name.empty()) {
-    attributes = in_group(name);
-    attributes.set("reduction", reduction);
-  }
-  return collective("all_reduce", x, attributes);
+  const Reduction how = known("all_reduce", reduction);
+  return collective([&, name = group_name(group)] { return train::all_reduce(x, how, name); });
 }
 TensorObject all_gather(const Value& x, nb::handle group) {
-  return collective("all_gather", x, in_group(group_name(group)));
+  return collective([&, name = group_name(group)] { return train::all_gather(x, name); });
 }
 TensorObject reduce_scatter(const Value& x, const std::string& reduction, nb::handle group) {
-  graph::Attributes attributes = in_group(group_name(group));
-  attributes.set("reduction", known("reduce_scatter", reduction));
-  return collective("reduce_scatter", x, attributes);
+  const Reduction how = known("reduce_scatter", reduction);
+  return collective([&, name = group_name(group)] { return train::reduce_scatter(x, how, name); });
 }
 TensorObject all_to_all(const Value& x, nb::handle group) {
-  return collective("all_to_all", x, in_group(group_name(group)));
+  return collective([&, name = group_name(group)] { return train::all_to_all(x, name); });
 }
 TensorObject broadcast(const Value& x, std::int64_t root, nb::handle group) {
-  graph::Attributes attributes = in_group(group_name(group));
-  attributes.set("root", one_of(attributes, "broadcast", "root", root));
-  return collective("broadcast", x, attributes);
+  return collective([&, name = group_name(group)] { return train::broadcast(x, root, name); });
 }
 TensorObject reduce(const Value& x, const std::string& reduction, std::int64_t root, nb::handle group) {
-  graph::Attributes attributes = in_group(group_name(group));
-  attributes.set("root", one_of(attributes, "reduce", "root", root));
-  attributes.set("reduction", known("reduce", reduction));
-  return collective("reduce", x, attributes);
-}
-
-std::int64_t valid_tag(const char* op, std::int64_t tag) {
-  if (tag >= 0) return tag;
-  throw nb::value_error(fmt::format("{}: a tag is 0 or more, not {}", op, tag).c_str());
-}
-
-TensorObject message(const char* op, const char* what, const Value& x, std::int64_t peer, std::int64_t tag,
-                     nb::handle group) {
-  const std::string name = group_name(group);
-  const graph::Attributes ranks = in_group(name);
-  graph::Attributes attributes{{"peer", one_of(ranks, op, what, peer)}, {"tag", valid_tag(op, tag)}};
-  if (!name.empty()) attributes.set("group", name);
-  return collective(op, x, attributes);
+  const Reduction how = known("reduce", reduction);
+  return collective([&, name = group_name(group)] { return train::reduce(x, how, root, name); });
 }
 TensorObject send(const Value& x, std::int64_t to, std::int64_t tag, nb::handle group) {
-  return message("send_message", "to", x, to, tag, group);
+  return collective([&, name = group_name(group)] { return train::send(x, to, tag, name); });
 }
 TensorObject receive(const Value& x, std::int64_t from, std::int64_t tag, nb::handle group) {
-  return message("receive_message", "from_", x, from, tag, group);
+  return collective([&, name = group_name(group)] { return train::receive(x, from, tag, name); });
 }
 
 void bind_ops_of_groups(nb::module_& core) {
@@ -175,12 +138,17 @@ Started start(const Tensor& in, Tensor out, Start start_it) {
   return {tensor_object(std::move(out)), std::move(call)};
 }
 
+std::int64_t valid_tag(const char* op, std::int64_t tag) {
+  if (tag >= 0) return tag;
+  throw nb::value_error(fmt::format("{}: a tag is 0 or more, not {}", op, tag).c_str());
+}
+
 std::span<std::byte> bytes_of(const Tensor& tensor) { return {tensor.bytes(), tensor.size_bytes()}; }
 
 Started start_all_reduce(const Value& x, const std::string& reduction, const std::string& group) {
   const Tensor in = elements_of(x);
   Tensor out = Tensor(in.dtype(), in.shape());
-  const auto how = *reduction_from_string(known("all_reduce", reduction));
+  const Reduction how = known("all_reduce", reduction);
   if (!can_reduce(in.dtype(), how))
     throw nb::value_error(
         fmt::format("all_reduce: there is no {} of {}", reduction, to_string(in.dtype())).c_str());

@@ -1,12 +1,16 @@
 // The places of ops that are objects in Python: mindspore.ops.Primitive.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "muster/nn/nn.h"
-#include "muster/train/step_planner.h"
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/parameter.h"
@@ -67,14 +71,24 @@ void bind_place(nb::module_& core) {
     return nb::cast<const PythonParameter&>(parameter).parameter()->share().has_value();
   });
   core.def(
-      "_plan_steps",
-      [](std::uint32_t data, std::uint32_t model, std::optional<std::size_t> memory_bytes) {
-        unwrap(train::plan_steps(data, model, memory_bytes));
+      "_mesh",
+      [](const std::vector<std::pair<std::string, std::int64_t>>& axes, std::int64_t stages) {
+        std::vector<train::parallel::Axis> made;
+        for (const auto& [name, size] : axes) made.push_back({.name = name, .size = size});
+        unwrap(train::parallel::mesh(made, stages));
       },
-      nb::arg("data"), nb::arg("model"), nb::arg("memory_bytes") = nb::none(),
-      "How steps are divided that have no layout; data 0: rank 0 decides at the first step.");
-  core.def("_set_shares_batch", &train::set_shares_batch, nb::arg("shares"), nb::arg("mesh"),
-           nb::arg("mesh_stages") = 1, "Whether all workers compute one batch together, as parts of a mesh.");
+      nb::arg("axes"), nb::arg("stages"));
+  core.def(
+      "_plan",
+      [](std::optional<std::int64_t> data, std::int64_t model, std::int64_t zero_level,
+         std::int64_t threshold_bytes, std::optional<std::size_t> memory_bytes) {
+        unwrap(train::parallel::plan({.data = data,
+                                      .model = model,
+                                      .zero = {.level = zero_level, .threshold_bytes = threshold_bytes},
+                                      .memory_bytes = memory_bytes}));
+      },
+      nb::arg("data").none(), nb::arg("model"), nb::arg("zero_level"), nb::arg("threshold_bytes"),
+      nb::arg("memory_bytes").none());
 }
 
 }  // namespace muster::python

@@ -127,46 +127,6 @@ void bind_event_file(nb::module_& core) {
       .def_prop_ro("path", &EventFile::path);
 }
 
-// ---- Profiles ---------------------------------------------------------------------------------------------
-
-std::int64_t nanoseconds(TimePoint time) { return Duration(time.time_since_epoch()).count(); }
-
-nb::str name_of_phase(std::uint32_t index) {
-  const std::string_view name = cluster::phase_name(static_cast<cluster::WorkPhase>(index));
-  return nb::str(name.data(), name.size());
-}
-
-nb::dict profile_object(const train::Profile& profile) {
-  nb::dict phases;
-  for (int i = 0; i < train::Profile::phases_count; ++i)
-    phases[name_of_phase(static_cast<std::uint32_t>(i))] =
-        profile.phases.at(static_cast<std::size_t>(i)).count();
-  nb::list ops;
-  for (const train::Profile::Op& op : profile.ops)
-    ops.append(nb::make_tuple(op.what, op.op, op.talks, op.calls, op.total.count(), op.flops, op.bytes,
-                              op.held_bytes));
-  nb::list op_spans, phase_spans;
-  for (const train::Profile::Span& span : profile.spans) {
-    const nb::object what =
-        span.is_op ? nb::object(nb::int_(span.index)) : nb::object(name_of_phase(span.index));
-    (span.is_op ? op_spans : phase_spans)
-        .append(nb::make_tuple(what, nanoseconds(span.begin), nanoseconds(span.end)));
-  }
-  nb::dict made;
-  made["begin"] = nanoseconds(profile.begin);
-  made["end"] = nanoseconds(profile.end);
-  made["phases"] = phases;
-  made["ops"] = ops;
-  made["op_spans"] = op_spans;
-  made["phase_spans"] = phase_spans;
-  made["dropped"] = profile.dropped;
-  nb::list largest;
-  for (const auto& held : profile.peak.largest) largest.append(nb::make_tuple(held.what, held.bytes));
-  made["peak"] =
-      nb::make_tuple(profile.peak.what, profile.peak.held_bytes, profile.peak.parameters_bytes, largest);
-  return made;
-}
-
 }  // namespace
 
 void bind_telemetry(nb::module_& core) {
@@ -175,7 +135,7 @@ void bind_telemetry(nb::module_& core) {
   core.def("_rank", &train::rank);  // 0 in a process alone
   core.def("_world_size", &train::world_size);
   core.def("_start_profile", [] { unwrap(train::start_profile()); });
-  core.def("_stop_profile", [] { return profile_object(unwrap(train::stop_profile())); });
+  core.def("_stop_profile", [](const std::string& folder) { return unwrap(train::stop_profile(folder)); });
 }
 
 }  // namespace muster::python
