@@ -9,6 +9,7 @@ library would never call. A name that is nearly that of a hook gets a warning wh
 import functools
 import types
 import warnings
+import weakref
 
 from muster import _core
 
@@ -194,9 +195,48 @@ def _watch_init(kind) -> None:
     kind.__init__ = whole
 
 
+# What a metaclass may define: it acts while the class is made.
+_ACTS_EARLY = {"__init__", "__new__", "__prepare__", "__init_subclass__", "__setattr__", "__module__"}
+_ACTS_EARLY |= {"__qualname__", "__doc__", "__dict__", "__weakref__"}
+
+
+_left = weakref.WeakKeyDictionary()  # classes, and the metaclass that each had
+
+
+def _leave_metaclass(cls, root) -> None:
+    """A metaclass of the script's own makes the class; the class has that of `root` from its first object on,
+    since the library takes no others."""
+    ours = type(root)
+    for meta in type(cls).__mro__[: type(cls).__mro__.index(ours)]:
+        for name in vars(meta):
+            if name.startswith("__") and name not in _ACTS_EARLY:
+                raise TypeError(
+                    f"{meta.__qualname__}, the metaclass of {cls.__qualname__}, defines {name}, which would "
+                    "be ignored: a metaclass of such a class may act while the class is made (__new__, "
+                    "__init__)"
+                )
+
+    def new(cls, *args, **kwargs):
+        for kind in cls.__mro__:
+            if issubclass(kind, root) and type(kind) is not ours:
+                _left[kind] = type(kind)
+                _core._leave_metaclass(kind)
+        return root.__new__(cls)
+
+    cls.__new__ = new
+
+
 def _watch_subclasses_of(root) -> None:
     def watch_init(cls, **arguments):
         super(root, cls).__init_subclass__(**arguments)
+        for meta in {_left[base] for base in cls.__mro__ if base in _left}:
+            if not issubclass(type(cls), meta):
+                raise TypeError(
+                    f"{cls.__qualname__} is made without {meta.__qualname__}, the metaclass of its base, of "
+                    f"which there are objects already: say metaclass={meta.__qualname__}"
+                )
+        if type(cls) is not type(root):
+            _leave_metaclass(cls, root)
         _watch_init(cls)
         _warn_of_misspelt_hooks(cls)
 

@@ -49,3 +49,58 @@ def test_an_object_of_an_abstract_class_is_refused(base):
 
     with pytest.raises(TypeError, match="abstract class Kind with abstract methods ask, look"):
         Kind()
+
+
+class _Noting(type(nn.Cell)):
+    """Notes with which arguments each object was made."""
+
+    def __init__(cls, name, bases, attributes):
+        made = cls.__init__
+
+        def noting(self, *args):
+            made(self, *args)
+            self.given = args
+
+        cls.__init__ = noting
+        super().__init__(name, bases, attributes)
+
+
+def test_a_class_of_cells_may_have_a_metaclass_of_the_scripts_own():
+    class Net(nn.Cell, metaclass=_Noting):
+        def __init__(self, width):
+            super().__init__()
+            self.fc = nn.Dense(2, width)
+
+        def construct(self, x):
+            return self.fc(x)
+
+    class Wide(Net):
+        pass
+
+    assert type(Wide) is _Noting
+    net, wide = Net(3), Wide(4)
+    assert (net.given, wide.given) == ((3,), (4,))
+    assert wide(muster.Tensor(numpy.ones((1, 2), numpy.float32))).shape == (1, 4)
+    assert [each.name for each in copy.deepcopy(wide).get_parameters()] == ["fc.weight", "fc.bias"]
+    with pytest.raises(TypeError, match="Late is made without _Noting.*say metaclass=_Noting"):
+
+        class Late(Net):
+            pass
+
+    class Later(Net, metaclass=_Noting):
+        pass
+
+    assert Later(5).given == (5,)
+
+
+def test_a_metaclass_that_would_act_later_is_refused():
+    class Counting(type(nn.Cell)):
+        def __call__(cls, *args):
+            return super().__call__(*args)
+
+    with pytest.raises(
+        TypeError, match="Counting, the metaclass of .*Net, defines __call__, which would be ignored"
+    ):
+
+        class Net(nn.Cell, metaclass=Counting):
+            pass

@@ -158,3 +158,21 @@ def test_fit_evaluates_every_few_epochs_or_after_those_of_a_list(when, after):
 def test_epochs_of_evaluations_count_from_one():
     with pytest.raises(ValueError, match="valid_frequency"):
         made_model([0.5]).fit(2, data(), data(), [0, 1])
+
+
+def test_a_loop_by_hand_may_call_callbacks_with_a_context_of_its_own():
+    class Notes(train.Callback):
+        def __init__(self):
+            super().__init__()
+            self.notes = []
+
+        def step_end(self, run_context):
+            self.notes.append(run_context)
+
+    notes = Notes()
+    notes.on_train_begin("context")  # defines nothing there
+    notes.on_train_step_end("context")
+    notes.on_eval_step_end("another")
+    assert notes.notes == ["context", "another"]
+    with pytest.raises(TypeError, match=r"LossMonitor.step_end takes the run context of a Model's training"):
+        train.LossMonitor().step_end("context")

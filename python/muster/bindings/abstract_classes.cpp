@@ -1,5 +1,6 @@
-// class Base(nn.Cell, abc.ABC): its metaclass has to derive from those of both. nanobind knows its classes by
-// a metaclass that nothing may derive from, so that ABCMeta becomes a base of it instead.
+// class Base(nn.Cell, abc.ABC): its metaclass has to derive from those of both, so ABCMeta becomes a base of
+// nanobind's. And class Tracker(type(nn.Cell)): nanobind knows its classes by their metaclass itself, so such
+// a one makes a class, which then gets nanobind's own (_subclasses.py).
 #include <nanobind/stl/string.h>
 
 #include <string>
@@ -26,7 +27,18 @@ void allow_abstract_classes() {
   // Classes that are not abstract have nothing of ABCMeta's, nor does isinstance() become slower.
   set(metaclass, "__instancecheck__", plain.attr("__instancecheck__"));
   set(metaclass, "__subclasscheck__", plain.attr("__subclasscheck__"));
-  metaclass->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
+  metaclass->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_BASETYPE;
+  PyType_Modified(metaclass);
+}
+
+void bind_abstract_classes(nb::module_& core) {
+  core.def("_leave_metaclass", [](nb::handle kind) {
+    PyTypeObject* const before = Py_TYPE(kind.ptr());
+    Py_SET_TYPE(kind.ptr(),
+                reinterpret_cast<PyTypeObject*>(nb::handle(nb::type<nn::Cell>().type()).inc_ref().ptr()));
+    PyType_Modified(reinterpret_cast<PyTypeObject*>(kind.ptr()));
+    Py_DECREF(before);
+  });
 }
 
 void refuse_abstract(nb::handle self) {

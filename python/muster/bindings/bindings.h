@@ -60,6 +60,7 @@ void bind_telemetry(nb::module_& core);
 
 // From now on classes of cells, callbacks and all others may have abc.ABC among their bases.
 void allow_abstract_classes();
+void bind_abstract_classes(nb::module_& core);
 // A TypeError, as Python's own, for an object whose class has abstract methods.
 void refuse_abstract(nb::handle self);
 

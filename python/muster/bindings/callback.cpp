@@ -1,6 +1,7 @@
 // class Callback, what it is given, and the callbacks that print and steer.
 #include "python/muster/bindings/callback.h"
 
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -8,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/metric.h"
 #include "python/muster/bindings/value.h"
 
@@ -359,6 +361,17 @@ void bind_model_checkpoint(nb::module_& core) {
 }
 
 }  // namespace
+
+void call_by_hand(nb::handle callback, std::string_view method, nb::handle context) {
+  for (const std::string_view stage : {"on_train_", "on_eval_"})
+    if (method.starts_with(stage)) callback.attr(std::string(method.substr(stage.size())).c_str())(context);
+}
+
+void refuse_by_hand(nb::handle callback, std::string_view method) {
+  throw nb::type_error(fmt::format("{}.{} takes the run context of a Model's training or evaluation",
+                                   class_name(callback), method)
+                           .c_str());
+}
 
 std::vector<train::CallbackPtr> callbacks_from(nb::handle object) {
   std::vector<train::CallbackPtr> callbacks;

@@ -51,6 +51,7 @@ NB_MODULE(_core, core) {
   bind_model(core);
   bind_recoverable(core);
   allow_abstract_classes();
+  bind_abstract_classes(core);
   bind_collective(core);
   core.def(
       "_is_ready", [](nb::handle instance) { return nb::inst_ready(instance); }, nb::arg("instance"),
