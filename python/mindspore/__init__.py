@@ -200,7 +200,19 @@ _HOLDERS = {
     **dict.fromkeys(("Layout", "shard"), "mindspore.parallel"),
     **dict.fromkeys(("FileReader", "FileWriter"), "mindspore.mindrecord"),
     **dict.fromkeys(
-        ("byte", "double", "half", "list_", "long", "short", "single", "tuple_", "ubyte", "ushort"),
+        (
+            *(
+                "byte",
+                "cdouble",
+                "cfloat",
+                "complex64",
+                "complex128",
+                "double",
+                "float8_e4m3fn",
+                "float8_e5m2",
+            ),
+            *("half", "hifloat8", "list_", "long", "qint4x2", "short", "single", "tuple_", "ubyte", "ushort"),
+        ),
         "mindspore.common.dtype",
     ),
     **dict.fromkeys(["DatasetHelper", "connect_network_with_dataset"], "mindspore.train"),

@@ -6,7 +6,7 @@ class (`prim_name`).
 
 import math
 
-from mindspore import _names
+from mindspore import _checkparam_kinds, _names
 
 EQ, NE, LT, LE, GT, GE = range(1, 7)
 INC_NEITHER, INC_LEFT, INC_RIGHT, INC_BOTH = range(7, 11)
@@ -171,6 +171,16 @@ def _check_each(check, sequence, arg_name, prim_name):
     return sequence
 
 
+def check(arg_name, arg_value, value_name, value, rel=EQ, prim_name=None, excp_cls=ValueError):
+    """A number or sequence that stands to `value` as `rel` says."""
+    words, holds = _COMPARED[rel]
+    if not holds(arg_value, value):
+        raise excp_cls(
+            f"{_subject(arg_name, prim_name)} is {words} {value_name}, which is {value}, not {arg_value}"
+        )
+    return arg_value
+
+
 class Rel:
     """The relations by their older names."""
 
@@ -179,17 +189,19 @@ class Rel:
     IN, NOT_IN = IN, NOT_IN
 
 
-_CHECKS = {name: check for name, check in globals().items() if name.startswith("check_")}
+_CHECKS = {name: each for name, each in globals().items() if name.startswith("check_")}
 Validator = type(
     "Validator",
     (),
     {"__doc__": "The checks as scripts for MindSpore before 2.0 have them."}
-    | {name: staticmethod(check) for name, check in _CHECKS.items()},
+    | {name: staticmethod(each) for name, each in _CHECKS.items()},
 )
 
 __all__ = [
     *sorted(_CHECKS),
-    *("EQ", "NE", "LT", "LE", "GT", "GE", "IN", "NOT_IN"),
+    *("check", "EQ", "NE", "LT", "LE", "GT", "GE", "IN", "NOT_IN"),
     *("INC_NEITHER", "INC_LEFT", "INC_RIGHT", "INC_BOTH", "Rel", "Validator"),
 ]
+globals().update({name: getattr(_checkparam_kinds, name) for name in _checkparam_kinds.__all__})
+__all__ += _checkparam_kinds.__all__
 __getattr__ = _names.missing(__name__)

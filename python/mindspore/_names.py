@@ -41,6 +41,8 @@ def missing(module: str, later: tuple[str, ...] = (), holders: dict[str, str] | 
         holder, shared = _paths.ALSO.get(module, (module, ""))
         if name in shared.split():
             return getattr(importlib.import_module(holder), name)
+        if (value := importlib.import_module("mindspore._inside").find(module, name)) is not None:
+            return value
         # Not `from mindspore import`: that would ask this function for it.
         refused = importlib.import_module("mindspore._refused")
         for above in (module, holder):
@@ -104,7 +106,8 @@ class _OlderPath:
             try:
                 return getattr(holder, name)
             except AttributeError:
-                if (found := _imported_there(name)) is not None:
+                inside = importlib.import_module("mindspore._inside").find(module.__name__, name)
+                if (found := inside or _imported_there(name)) is not None:
                     return found
                 if name.endswith("_ext") and module.__name__.startswith("mindspore.ops.function."):
                     return getattr(importlib.import_module("mindspore.ops.auto_generate"), name)

@@ -10,7 +10,7 @@ def _below(module: str, parts: str, holder: str = "") -> dict[str, str]:
 
 # Other paths to the names of a module, many of older versions: the modules that hold them.
 OLDER_PATHS = {
-    "mindspore.common.api": "mindspore.common",
+    **_below("mindspore.common", "_stub_tensor api"),
     "mindspore.common.seed": "mindspore.common",
     "mindspore.common.tensor": "mindspore.common",
     "mindspore.common.jit_config": "mindspore.common",
@@ -193,12 +193,13 @@ OLDER_PATHS = {
         "_flops_collector _landscape _on_request_exit _summary_collector _train_fault_tolerance",
         "mindspore.train",
     ),
-    **_below("mindspore.train", "train_thor"),
+    **_below("mindspore.train", "_utils train_thor"),
     **_below("mindspore.train.train_thor", "convert_utils dataset_helper model_thor", "mindspore.train"),
 }
 
 # Paths that end like a function of the module above them, which stays what that module shows.
 BESIDE_FUNCTIONS = {
+    "mindspore._extends.utils": "mindspore._extends",
     "mindspore.common.no_inline": "mindspore",
     "mindspore.common.recompute": "mindspore",
     "mindspore.nn.optim.thor": "mindspore.nn",
@@ -214,9 +215,10 @@ BESIDE_FUNCTIONS = {
 ALSO = {
     "mindspore.common": (
         "mindspore",
-        """COOTensor CSRTensor QuantDtype RowTensor TensorType Type bfloat16 bool_ byte double float16 float32
-        dtype_to_nptype dtype_to_pytype float64 float_ from_numpy get_py_obj_dtype half int16 int32 int64 int8
-        int_ intc intp is_tensor list_ long ms_memory_recycle no_inline number pytype_to_dtype
+        """COOTensor CSRTensor QuantDtype RowTensor TensorType Type bfloat16 bool_ byte cdouble cfloat
+        complex64 complex128 double float8_e4m3fn float8_e5m2 float16 float32 dtype_to_nptype
+        dtype_to_pytype float64 float_ from_numpy get_py_obj_dtype half hifloat8 int16 int32 int64 int8 int_
+        intc intp is_tensor list_ long ms_memory_recycle no_inline number pytype_to_dtype qint4x2
         set_recursion_limit short single string tensor_type tuple_ type_none ubyte uint uint16 uint32 uint64
         uint8 uintc uintp ushort Generator default_generator get_rng_state initial_seed manual_seed seed
         set_rng_state""",

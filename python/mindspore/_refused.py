@@ -41,6 +41,12 @@ _STRATEGY = (
     "use mindspore.load_distributed_checkpoint or transform_checkpoints, or one whole checkpoint",
 )
 _SPARSE = ("sparse tensors have no arithmetic", "use their to_dense(), or gather and scatter")
+_REPLAY = (
+    "it is of MindSpore's library for reinforcement",
+    "keep transitions in arrays, or in ops.BufferAppend",
+)
+_EXECUTOR = ("it is of MindSpore's own executor", "leave it out: nothing here depends on it")
+_QUANT = ("Muster does not quantize networks", "round weights with functions of mindspore.ops")
 _PREFETCH = ("it belongs to a device that computes in queues of its own", "leave it out on a CPU")
 
 # Reason and way out, and where the names stand.
@@ -114,6 +120,43 @@ _TABLE = (
             """,
             "mindspore.mint.distributed": "TCPStore",
             "mindspore.dataset.audio": "Vad",
+        },
+    ),
+    (
+        _REPLAY,
+        {
+            "mindspore.ops.operations._rl_inner_ops": """
+                CudnnGRU EnvCreate EnvReset EnvStep MuxReceive MuxSend PriorityReplayBufferCreate
+                PriorityReplayBufferDestroy PriorityReplayBufferPush PriorityReplayBufferSample
+                PriorityReplayBufferUpdate ReservoirReplayBufferCreate ReservoirReplayBufferDestroy
+                ReservoirReplayBufferPush ReservoirReplayBufferSample TensorsQueueClear TensorsQueueClose
+                TensorsQueueCreate TensorsQueueGet TensorsQueuePop TensorsQueuePut TensorsQueueSize
+            """
+        },
+    ),
+    (
+        _EXECUTOR,
+        {
+            "mindspore._c_expression": """
+                Cell_ MSContext ParamInfo _empty_instance _framework_profiler_step_end
+                _framework_profiler_step_start _ms_memory_recycle disable_multi_thread is_reboot_node
+                jit_mode_pi_disable jit_mode_pi_enable swap_cache
+            """,
+            "mindspore.common.api": "_convert_python_data cells_compile_cache flops_collection",
+            "mindspore.ops.operations.math_ops": "NPUClearFloatStatusV2 NPUGetFloatStatusV2",
+        },
+    ),
+    (
+        _QUANT,
+        {
+            "mindspore.ops.operations._quant_ops": """
+                BatchNormFold BatchNormFold2 BatchNormFold2D FakeLearnedScaleQuantPerChannel
+                FakeLearnedScaleQuantPerLayer FakeQuantParam FakeQuantPerChannel FakeQuantPerLayer
+                MinMaxUpdatePerChannel MinMaxUpdatePerLayer
+            """,
+            "mindspore.ops.auto_generate": """
+                DynamicQuantExt GroupedMatmul GroupedMatmulV4 QuantBatchMatmul QuantV2 WeightQuantBatchMatmul
+            """,
         },
     ),
     (

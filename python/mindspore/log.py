@@ -67,6 +67,31 @@ def get_log_config() -> dict:
     return {"GLOG_v": get_level(), "GLOG_logtostderr": "1"}
 
 
+_logged_once: dict = {}  # the keys
+
+
+class _LogActionOnce:
+    """A decorator: warnings of a logger in calls of the function are written once for each key."""
+
+    def __init__(self, logger, key, no_warning=False):
+        self.logger, self.key, self.no_warning = logger, key, no_warning
+
+    def __call__(self, function):
+        def call(*args, **kwargs):
+            if not hasattr(self.logger, "warning"):
+                return function(*args, **kwargs)
+            warning = self.logger.warning
+            if self.no_warning or self.key in _logged_once:
+                self.logger.warning = lambda *args, **kwargs: None
+            _logged_once[self.key] = True
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.logger.warning = warning
+
+        return call
+
+
 __all__ = [
     "critical",
     "debug",

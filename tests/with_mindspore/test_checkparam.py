@@ -9,6 +9,13 @@ from mindspore import _checkparam as check
 from mindspore import nn
 
 OK, TYPE, VALUE = None, TypeError, ValueError
+FLOATS = {"x": mindspore.float32, "y": mindspore.float16}
+
+
+class Typed:
+    @check.args_type_check(depth=int, width=(int, float))
+    def __call__(self, depth, width=1):
+        return depth * (width or 1)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +41,34 @@ OK, TYPE, VALUE = None, TypeError, ValueError
         (lambda: check.check_positive_int_sequence((1, 0)), VALUE),
         (lambda: check.check_positive_int_sequence(1), TYPE),
         (lambda: check.Validator.check_positive_int(0), VALUE),
+        (lambda: check.check("x", 2, "limit", 3, check.LE, "Net"), OK),
+        (lambda: check.check("x", 4, "limit", 3, check.LE, "Net"), VALUE),
+        (lambda: check.check("x", (1, 2), "shape", (1, 3)), VALUE),
+        (lambda: check.check("x", 4, "limit", 3, check.LE, "Net", TypeError), TYPE),
+        (lambda: check.check_type_name("x", mindspore.float32, [mindspore.float16], "Net"), TYPE),
+        (lambda: check.check_type_name("x", mindspore.float32, (mindspore.float32,), "Net"), OK),
+        (lambda: check.check_subclass("x", mindspore.float32, mindspore.dtype.number, "Net"), OK),
+        (lambda: check.check_subclass("x", mindspore.dtype.string, mindspore.dtype.number, "Net"), TYPE),
+        (lambda: check.check_subclass("x", mindspore.int8, [mindspore.int8, mindspore.int16], "Net"), OK),
+        (lambda: check.check_types_same_and_valid(FLOATS, mindspore.dtype.number_type, "Net"), TYPE),
+        (lambda: check.twice((1, 2.0)), TYPE),
+        (lambda: check.triple((1, 2)), TYPE),
+        (lambda: check.twice([1, 2]), TYPE),
+        (lambda: check.twice_sequence([1, 2]), OK),
+        (lambda: check.check_str_by_regular("a.b_c"), OK),
+        (lambda: check.check_str_by_regular("-a"), VALUE),
+        (lambda: check.check_file_name_by_regular("a/b.ckpt"), OK),
+        (lambda: check.check_file_name_by_regular("a/b/"), VALUE),
+        (lambda: check.check_file_name_by_regular(3), TYPE),
+        (lambda: check.check_element_type_of_iterable("x", [1, "a"], [int, str]), OK),
+        (lambda: check.check_element_type_of_iterable("x", [1, "a"], [int]), TYPE),
+        (lambda: check.check_element_type_of_dict("x", {"a": 1}, [str], [str]), TYPE),
+        (lambda: check.check_size_and_element_type_of_tuple("x", (1, 2), 3, int), VALUE),
+        (lambda: check.check_axis_in_range(-3, 2), VALUE),
+        (lambda: check.check_axis_valid((0, -2), 2), VALUE),
+        (lambda: check.check_and_canonicalize_axes("a", 2), TYPE),
+        (lambda: Typed()(1, width="2"), TYPE),
+        (lambda: Typed()(1, width=None), OK),
     ],
 )
 def test_checks_of_arguments_answer_as_mindspores_do(call, answer):
@@ -42,6 +77,16 @@ def test_checks_of_arguments_answer_as_mindspores_do(call, answer):
     else:
         with pytest.raises(answer):
             call()
+
+
+def test_checks_give_values_in_their_form():
+    assert check.twice(3) == (3, 3)
+    assert check.triple_sequence([1, 2, 3]) == (1, 2, 3)
+    assert check.check_axis_valid(None, 2) == (0, 1)
+    assert check.check_axis_valid([-1, 0], 2) == (1, 0)
+    tensor_type = mindspore.dtype.TensorType(mindspore.float32)
+    assert check.check_type_name("x", tensor_type, [mindspore.float32], "Net") is mindspore.float32
+    assert Typed()(2, width=3) == 6
 
 
 def test_a_check_names_the_argument_and_its_class():

@@ -77,6 +77,14 @@ class Bool(Type):
         return dtype is bool_
 
 
+class Complex(Type):
+    """Complex numbers: names that tables of dtypes and comparisons have; no tensor has such elements."""
+
+    @classmethod
+    def _has(cls, dtype: DType) -> bool:
+        return False
+
+
 class Number(Type):
     """Any numbers."""
 
@@ -99,6 +107,10 @@ class Tuple(List):
 
 class String(List):
     """Python's strings."""
+
+
+class _Small(List):
+    """Elements of few bits, which accelerators alone compute with."""
 
 
 class NoneType(List):
@@ -141,6 +153,12 @@ string = String("string_", "String")
 type_none = NoneType("type_none", "None")
 _null = NoneType("Null", "Null")
 tensor_type = TensorType()
+complex64, complex128 = Complex("complex64", "Complex64"), Complex("complex128", "Complex128")
+complex_type = (complex64, complex128)
+qint4x2 = _Small("int4", "Int4")
+float8_e4m3fn = _Small("float8_e4m3fn", "Float8E4M3FN")
+float8_e5m2 = _Small("float8_e5m2", "Float8E5M2")
+hifloat8 = _Small("hifloat8", "HiFloat8")
 
 _OF_PYTHON = {
     bool: bool_,
@@ -150,6 +168,7 @@ _OF_PYTHON = {
     list: list_,
     tuple: tuple_,
     type(None): type_none,
+    complex: complex128,
 }
 
 
@@ -157,6 +176,8 @@ def dtype_to_nptype(type_):
     """The type of numpy for a dtype; that of bfloat16 comes from the package ml_dtypes."""
     import numpy
 
+    if type_ in complex_type:
+        return numpy.dtype(type_._name).type
     if not isinstance(type_, DType):
         raise KeyError(type_)
     if type_ is bfloat16:
@@ -171,6 +192,8 @@ def dtype_to_pytype(type_) -> type:
     for each, python in ((bool_, bool), *((mine, python) for python, mine in _OF_PYTHON.items())):
         if type_ is each:
             return python
+    if type_ in complex_type:
+        return complex
     if type_ in (int_, *int_type, *uint_type):
         return int
     if type_ in (float_, *float_type):
@@ -189,7 +212,9 @@ def pytype_to_dtype(obj: type):
     if obj in _OF_PYTHON:
         return _OF_PYTHON[obj]
     found = [
-        each for each in all_types if obj.__module__ == "numpy" and obj.__name__.rstrip("_") == each.name
+        each
+        for each in (*all_types, *complex_type)
+        if obj.__module__ == "numpy" and obj.__name__.rstrip("_") == getattr(each, "name", str(each).lower())
     ]
     if not found:
         raise NotImplementedError(f"pytype_to_dtype: no dtype is that of {obj}")

@@ -3,6 +3,7 @@
 from mindspore import _names
 from mindspore.common._types import (
     Bool,
+    Complex,
     Float,
     Int,
     List,
@@ -16,11 +17,17 @@ from mindspore.common._types import (
     _issubclass_,  # noqa: F401
     _null,  # noqa: F401
     all_types,
+    complex64,
+    complex128,
+    complex_type,
     dtype_to_nptype,
     dtype_to_pytype,
+    float8_e4m3fn,
+    float8_e5m2,
     float_,
     float_type,
     get_py_obj_dtype,
+    hifloat8,
     int_,
     int_type,
     issubclass_,
@@ -28,6 +35,7 @@ from mindspore.common._types import (
     number,
     number_type,
     pytype_to_dtype,
+    qint4x2,
     signed_type,
     string,
     tensor_type,
@@ -67,11 +75,14 @@ uintp = uint64
 half = float16
 single = float32
 double = float64
+cfloat = complex64
+cdouble = complex128
 
 _HOLDERS = {"QuantDtype": "mindspore.common._quantized"}
 
 __all__ = [
     "Bool",
+    "Complex",
     "Float",
     "Int",
     "List",
@@ -87,10 +98,17 @@ __all__ = [
     "bool",
     "bool_",
     "byte",
+    "cdouble",
+    "cfloat",
+    "complex64",
+    "complex128",
+    "complex_type",
     "double",
     "dtype_to_nptype",
     "dtype_to_pytype",
     "float",
+    "float8_e4m3fn",
+    "float8_e5m2",
     "float16",
     "float32",
     "float64",
@@ -98,6 +116,7 @@ __all__ = [
     "float_type",
     "get_py_obj_dtype",
     "half",
+    "hifloat8",
     "int",
     "int8",
     "int16",
@@ -113,6 +132,7 @@ __all__ = [
     "number",
     "number_type",
     "pytype_to_dtype",
+    "qint4x2",
     "short",
     "signed_type",
     "single",

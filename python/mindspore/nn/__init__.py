@@ -321,6 +321,14 @@ _METRICS = """
 """
 _HOLDERS = {name: f"{__name__}.{module}" for module, names in (_LATER | _INSIDE).items() for name in names}
 _HOLDERS |= dict.fromkeys(_METRICS.split(), "mindspore.train.metrics")
+_STEPS = (
+    "RNNCellBase",
+    "_gru_cell",
+    "_lstm_cell",
+    "_rnn_relu_cell",
+    "_rnn_tanh_cell",
+)  # of one path, likewise
+_HOLDERS |= dict.fromkeys(_STEPS, f"{__name__}._recurrent")
 _HOLDERS["GraphCell"] = "mindspore.train._mindir._cells"
 _HOLDERS["no_init_parameters"] = "mindspore.nn.utils"
 
@@ -330,5 +338,5 @@ del Initializer, initializer  # noqa: F821 - MindSpore has them in mindspore.com
 _ours = {name for name in globals() if not name.startswith("_")} - {"GlobalComm", "muster"}
 for _name in _ours:
     _kinds.watch(f"nn.{_name}", globals()[_name])
-__all__ = sorted(_ours | set(_HOLDERS) - set(_INSIDE["_older"]))
+__all__ = sorted(_ours | set(_HOLDERS) - {*_INSIDE["_older"], *_STEPS})
 __getattr__ = _names.missing(__name__, later=("probability", "utils"), holders=_HOLDERS)

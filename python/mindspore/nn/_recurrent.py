@@ -86,22 +86,49 @@ def _uniform(shape, hidden_size: int, name: str) -> muster.Parameter:
 # ---- One step ----------------------------------------------------------------------------------------------
 
 
-class _Step(muster.Cell):
+class RNNCellBase(muster.Cell):
+    """Weights and biases of one step, `num_chunks` gates of them: what cells of scripts' own derive from."""
+
+    def __init__(self, input_size, hidden_size, has_bias, num_chunks, dtype=muster.float32):
+        super().__init__()
+        _check(type(self).__name__, dtype, input_size=input_size, hidden_size=hidden_size)
+        self.input_size, self.hidden_size, self.has_bias = input_size, hidden_size, bool(has_bias)
+        rows = num_chunks * hidden_size
+        self.weight_ih = _uniform((rows, input_size), hidden_size, "weight_ih")
+        self.weight_hh = _uniform((rows, hidden_size), hidden_size, "weight_hh")
+        self.bias_ih = _uniform((rows,), hidden_size, "bias_ih") if has_bias else None
+        self.bias_hh = _uniform((rows,), hidden_size, "bias_hh") if has_bias else None
+
+    def reset_parameters(self, dtype=muster.float32):
+        """Draws all of them anew."""
+        for parameter in self.get_parameters():
+            bound = muster.initializers.uniform(1 / math.sqrt(self.hidden_size))
+            parameter.set_data(muster.nn.initializer(bound, parameter.shape, dtype))
+
+
+def _one_step(step_of):
+    """A function of one step, as scripts for MindSpore import it, for weights that are given."""
+
+    def step(inputs, hidden, w_ih, w_hh, b_ih, b_hh):
+        state = hidden if isinstance(hidden, tuple | list) else (hidden,)
+        given = _linear(w_ih, b_ih, inputs.dtype)(inputs)
+        after = step_of(given, state, _linear(w_hh, b_hh, state[0].dtype))
+        return after if len(after) > 1 else after[0]
+
+    return step
+
+
+_rnn_tanh_cell, _rnn_relu_cell = _one_step(_rnn_step(ops.tanh)), _one_step(_rnn_step(ops.relu))
+_lstm_cell, _gru_cell = _one_step(_lstm_step), _one_step(_gru_step)
+
+
+class _Step(RNNCellBase):
     kind = "RNN"
 
     def __init__(self, input_size, hidden_size, has_bias=True, nonlinearity="tanh", dtype=muster.float32):
-        super().__init__()
-        name = type(self).__name__
-        _check(name, dtype, input_size=input_size, hidden_size=hidden_size)
-        _check_nonlinearity(name, nonlinearity)
-        self.input_size, self.hidden_size, self.has_bias = input_size, hidden_size, bool(has_bias)
+        _check_nonlinearity(type(self).__name__, nonlinearity)
+        super().__init__(input_size, hidden_size, has_bias, _GATES[self.kind], dtype)
         self.nonlinearity = nonlinearity
-        rows = _GATES[self.kind] * hidden_size
-        self.weight_ih = _uniform((rows, input_size), hidden_size, "weight_ih")
-        self.weight_hh = _uniform((rows, hidden_size), hidden_size, "weight_hh")
-        if has_bias:
-            self.bias_ih = _uniform((rows,), hidden_size, "bias_ih")
-            self.bias_hh = _uniform((rows,), hidden_size, "bias_hh")
 
     def construct(self, x, hx):
         """The state after x (N, input_size), from the state before, (N, hidden_size)."""
