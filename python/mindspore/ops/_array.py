@@ -9,7 +9,6 @@ from muster.ops import (
     expand_dims,
     flip,
     full_like,
-    one_hot,
     ones_like,
     pad,
     reshape,
@@ -42,6 +41,17 @@ def chunk(input, chunks, axis=0):
     """`chunks` parts along `axis`, all of one size but the last, as a tuple; fewer when the axis is short."""
     size = input.shape[axis]
     return ops.split(input, max(-(-size // chunks), 1), axis)
+
+
+def one_hot(indices, depth, on_value=1, off_value=0, axis=-1):
+    """muster.ops.one_hot; a value may be a tensor of one element, too."""
+    return ops.one_hot(indices, depth, _one_number(on_value), _one_number(off_value), axis)
+
+
+def _one_number(value):
+    """A tensor of one element without its axes."""
+    is_one = isinstance(value, muster.Tensor) and value.ndim > 0 and value.size == 1
+    return ops.reshape(value, ()) if is_one else value
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False):

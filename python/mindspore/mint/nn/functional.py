@@ -383,7 +383,7 @@ def soft_margin_loss(input, target, reduction="mean"):
 _HOLDERS = dict.fromkeys(
     (
         *("adaptive_avg_pool1d", "adaptive_avg_pool3d", "fold", "grid_sample", "hardswish", "sigmoid"),
-        *("tanh", "unfold"),
+        *("softplus", "tanh", "unfold"),
     ),
     "mindspore.ops",
 )

@@ -11,8 +11,10 @@ def named_like(module: str, *endings: str):
         if name.startswith("__"):
             return missing(name)
         from mindspore import mint, ops
-        from mindspore.ops import _gradient_primitives
+        from mindspore.ops import _ext_primitives, _gradient_primitives
 
+        if name in _ext_primitives.NAMES:
+            return getattr(_ext_primitives, name)
         plain = next((name.removesuffix(each) for each in endings if name.endswith(each)), name)
         own = (mint, mint.nn.functional)
         if name.endswith(("_ext", "_ext_view")):  # they have mint's arguments
