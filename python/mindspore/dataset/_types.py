@@ -83,7 +83,7 @@ class Schema:
             self.add_column(column["name"], column["type"], shape)
 
     def from_json(self, json_obj):
-        """What to_json gives, as a dict."""
+        """What to_json gives, as a dict; its columns take the place of those that were there."""
         if not isinstance(json_obj, dict) or "columns" not in json_obj:
             raise _checks.RowError(f"Schema: from_json takes a dict with 'columns', not {json_obj!r}")
         for name in json_obj:
@@ -93,6 +93,7 @@ class Schema:
         self.num_rows = json_obj.get("numRows", 0)
         if self.num_rows < 0:
             raise _checks.PipelineError("numRows must be at least 0")
+        self.columns = []
         self.parse_columns(json_obj["columns"])
 
     def to_json(self):
@@ -104,7 +105,7 @@ class Schema:
             described["numRows"] = self.num_rows
         import json
 
-        return json.dumps(described, indent=2)
+        return json.dumps(described, indent=2, sort_keys=True)
 
     def __str__(self):
         return self.to_json()
