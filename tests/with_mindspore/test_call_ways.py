@@ -87,3 +87,12 @@ def test_the_loss_of_a_with_loss_cell_may_be_a_function(mode):
     with pytest.raises(TypeError):
         nn.WithLossCell(net, 3)
     ms.set_context(mode=before)
+
+
+def test_the_loss_of_a_with_eval_cell_may_be_a_function():
+    net = nn.Dense(1, 1, weight_init="ones", bias_init="zeros")
+    cell = nn.WithEvalCell(net, lambda output, label: (output - label).sum())
+    loss, output, label = cell(ms.Tensor([[2.0]]), ms.Tensor([[0.5]]))
+    assert (loss.asnumpy(), output.asnumpy().item(), label.asnumpy().item()) == (1.5, 2.0, 0.5)
+    with pytest.raises(TypeError):
+        nn.WithEvalCell(net, 3)

@@ -17,7 +17,6 @@ from mindspore.nn._activations import (  # noqa: F401 - listed from globals() be
     Softsign,
 )
 from muster.nn import *  # noqa: F403 - what it lists, and the optimizers of the rows with it
-from muster.train import WithEvalCell  # noqa: F401
 
 get_activation = _activations.get_activation  # knows more than that of muster.nn
 from mindspore.nn._schedules import *  # noqa: E402, F403 - in the place of muster.nn's
@@ -108,6 +107,13 @@ class _LossFunction(muster.Cell):
 def _loss_cell(loss_fn):
     is_function = callable(loss_fn) and not isinstance(loss_fn, muster.Cell)
     return _LossFunction(loss_fn) if is_function else loss_fn
+
+
+class WithEvalCell(muster.train.WithEvalCell):
+    """muster.train.WithEvalCell, also of a function."""
+
+    def __init__(self, network, loss_fn, add_cast_fp32=False):
+        super().__init__(network, _loss_cell(loss_fn), add_cast_fp32)
 
 
 class WithLossCell(muster.nn.WithLossCell):
