@@ -126,15 +126,24 @@ class _CallbackManager:
         return self._entered.__exit__(*error)
 
     def __getattr__(self, name):
-        of_mode = name.removeprefix("on_").removeprefix("train_").removeprefix("eval_")
-        if of_mode not in _MOMENTS.split():
+        plain = name.removeprefix("on_").removeprefix("train_").removeprefix("eval_")
+        if plain not in _MOMENTS.split():
             raise AttributeError(f"_CallbackManager has no {name}")
 
         def call(run_context):
             for each in self._callbacks:
-                getattr(each, name)(run_context)
+                defined = next((own for own in (name, plain) if _defines(each, own)), None)
+                if defined is not None:
+                    getattr(each, defined)(run_context)
 
         return call
+
+
+def _defines(callback, name: str) -> bool:
+    """Whether the callback's class, or one above it, has a method of its own for the moment."""
+    from mindspore.train import Callback
+
+    return getattr(type(callback), name) is not getattr(Callback, name)
 
 
 class StubTensor:
@@ -187,6 +196,9 @@ def find(module: str, name: str):
         own, _, shown = entry.partition(":")
         if name == (shown or own):
             return globals()[own]
+    if module == "mindspore.dataset" and name.endswith("Dataset"):
+        kinds = importlib.import_module("mindspore.dataset._step_kinds")
+        return getattr(kinds, name) if name in kinds.__all__ else None
     path = _ELSEWHERE.get(module, {}).get(name)
     if path is None:
         return importlib.import_module("mindspore._refused").find(f"{module}.{name}")

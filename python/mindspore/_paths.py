@@ -199,6 +199,7 @@ OLDER_PATHS = {
 
 # Paths that end like a function of the module above them, which stays what that module shows.
 BESIDE_FUNCTIONS = {
+    **_below("mindspore.parallel._transformer", "layers moe op_parallel_config transformer"),
     "mindspore._extends.utils": "mindspore._extends",
     "mindspore.common.no_inline": "mindspore",
     "mindspore.common.recompute": "mindspore",
@@ -253,6 +254,7 @@ REFUSED_MODULES = frozenset(
         "mindspore.dataset.utils",
         "mindspore.nn.probability.bnn_layers",
         "mindspore.numpy.fft",
+        "mindspore.ops.operations._tensor_array",
         "mindspore.rewrite",
         "mindspore.safeguard",
     )

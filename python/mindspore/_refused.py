@@ -135,6 +135,27 @@ _TABLE = (
         },
     ),
     (
+        ("its names are those of a graph", "use nn.TensorArray"),
+        {
+            "mindspore.ops.operations._tensor_array": """
+                TensorArray TensorArrayClear TensorArrayClose TensorArrayGather TensorArrayRead
+                TensorArraySize TensorArrayStack TensorArrayWrite
+            """
+        },
+    ),
+    (
+        (
+            "MindSpore divides it over Ascend",
+            "use nn.MultiheadAttention, nn.TransformerEncoderLayer or nn.Dense",
+        ),
+        {
+            "mindspore.parallel._transformer": """
+                FeedForward MoE MultiHeadAttention Transformer TransformerDecoder TransformerDecoderLayer
+                TransformerEncoder TransformerEncoderLayer VocabEmbedding
+            """
+        },
+    ),
+    (
         _EXECUTOR,
         {
             "mindspore._c_expression": """
@@ -194,7 +215,8 @@ _TABLE = (
     ),
     (
         _REWRITE,
-        dict.fromkeys(("mindspore", "mindspore.rewrite"), "Node NodeType ScopedValue SymbolTree ValueType"),
+        dict.fromkeys(("mindspore", "mindspore.rewrite"), "Node NodeType ScopedValue SymbolTree ValueType")
+        | {"mindspore.rewrite": "Node NodeType PatternEngine PatternNode ScopedValue SymbolTree ValueType"},
     ),
     (
         _BOOST,

@@ -52,7 +52,10 @@ mindspore._c_expression.MSContext
 mindspore.ops.auto_generate.GroupedMatmul
 mindspore.ops.operations._quant_ops.FakeQuantPerLayer
 mindspore.ops.operations._rl_inner_ops.PriorityReplayBufferCreate
+mindspore.ops.operations._tensor_array.TensorArrayWrite
 mindspore.ops.operations.math_ops.NPUGetFloatStatusV2
+mindspore.parallel._transformer.transformer.FeedForward
+mindspore.rewrite.PatternEngine
 """
 
 
@@ -176,10 +179,47 @@ def test_a_loop_of_a_librarys_own_calls_its_callbacks_together():
         def epoch_end(self, run_context):
             self.calls.append(run_context.original_args().cur_epoch_num)
 
+        def on_train_step_end(self, run_context):
+            self.calls.append("step")
+
     given = _InternalCallbackParam()
     given.cur_epoch_num = 3
     notes = [Notes(), Notes()]
     with _CallbackManager(notes) as together:
         together.begin(RunContext(given))
-        together.epoch_end(RunContext(given))
-    assert [each.calls for each in notes] == [["enter", 3, "exit"]] * 2
+        together.on_train_step_end(RunContext(given))
+        together.on_train_epoch_end(RunContext(given))
+    assert [each.calls for each in notes] == [["enter", "step", 3, "exit"]] * 2
+
+
+def test_layers_of_libraries_are_made_with_the_settings_of_mindspores_transformer():
+    from mindspore.parallel._transformer.layers import (
+        _args_type_validator_check,
+        _LayerInputCheck,
+        _LayerNorm,
+        _valid_value_checks,
+    )
+    from mindspore.parallel._transformer.op_parallel_config import MoEParallelConfig, default_dpmp_config
+    from mindspore.parallel._transformer.transformer import TransformerOpParallelConfig
+
+    class Layer(nn.Cell):
+        @_args_type_validator_check(dtype=_valid_value_checks([mindspore.float32], "Layer"))
+        def __init__(self, size, dtype=mindspore.float32, config=default_dpmp_config):
+            super().__init__()
+            self.norm, self.ways = _LayerNorm((size,)), config.data_parallel
+
+        def construct(self, x):
+            return self.norm(x)
+
+    x = Tensor(numpy.arange(6, dtype=numpy.float32).reshape(2, 3))
+    numpy.testing.assert_allclose(
+        Layer(3)(x).asnumpy(), nn.LayerNorm((3,), epsilon=1e-5)(x).asnumpy(), rtol=1e-6
+    )
+    with pytest.raises(TypeError, match="Layer: 'dtype' is Float32, not Float16"):
+        Layer(3, mindspore.float16)
+    with pytest.raises(ValueError, match="data_parallel"):
+        MoEParallelConfig(data_parallel=0)
+    config = TransformerOpParallelConfig(model_parallel=2, recompute=True)
+    assert (config.model_parallel, config.moe_parallel_config.dpmp.model_parallel) == (2, 2)
+    with pytest.raises(ValueError, match=r"the shape of x is one of \[\[2, 2\]\], not \(2, 3\)"):
+        _LayerInputCheck.check_shape_equal(x.shape, "x", "Layer", [2, 2])
