@@ -403,6 +403,7 @@ def _shard(self, *args, **kwargs):
 
 # What MindSpore's compiler and its divided networks keep with a cell, and what each begins as.
 _KEPT = {
+    "_amp_level": str,  # set by amp.auto_mixed_precision
     "compile_cache": set,
     "create_time": time.time_ns,
     "exist_names": set,

@@ -27,7 +27,9 @@ def auto_mixed_precision(network, amp_level="O0", dtype="float16"):
     """muster.amp.auto_mixed_precision, which computes in bfloat16 also where `dtype` is float16."""
     if amp_level == "O0":
         return muster.amp.auto_mixed_precision(network, amp_level)
-    return muster.amp.auto_mixed_precision(network, amp_level, half(dtype))
+    made = muster.amp.auto_mixed_precision(network, amp_level, half(dtype))
+    made._amp_level = amp_level
+    return made
 
 
 def custom_mixed_precision(network, *, white_list=None, black_list=None, dtype="float16"):

@@ -96,3 +96,11 @@ def test_the_loss_of_a_with_eval_cell_may_be_a_function():
     assert (loss.asnumpy(), output.asnumpy().item(), label.asnumpy().item()) == (1.5, 2.0, 0.5)
     with pytest.raises(TypeError):
         nn.WithEvalCell(net, 3)
+
+
+def test_a_cell_knows_the_level_of_mixed_precision_that_it_was_given():
+    net = nn.SequentialCell(nn.Dense(2, 2))
+    assert net._amp_level == ""
+    assert ms.amp.auto_mixed_precision(net, "O2")._amp_level == "O2"
+    net[0]._amp_level = "O3"  # as mindocr sets it
+    assert net[0]._amp_level == "O3"
