@@ -104,3 +104,17 @@ def test_a_cell_knows_the_level_of_mixed_precision_that_it_was_given():
     assert ms.amp.auto_mixed_precision(net, "O2")._amp_level == "O2"
     net[0]._amp_level = "O3"  # as mindocr sets it
     assert net[0]._amp_level == "O3"
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_recurrent_layers_compute_in_the_dtype_of_their_input_whatever_to_float_says(kind):
+    layer = kind(3, 4)
+    x = ms.Tensor(np.full((2, 1, 3), 0.1, np.float32))
+    wanted = layer(x)[0].asnumpy()
+    output, states = layer.to_float(ms.float16)(x)
+    last = states[0] if kind is nn.LSTM else states
+    assert (output.dtype, last.dtype) == (ms.float32, ms.float32)
+    np.testing.assert_array_equal(output.asnumpy(), wanted)
+    assert layer(x.astype(ms.float16))[0].dtype == ms.float16
+    with pytest.raises(ValueError, match="to_float: float16, float32 or bfloat16, not "):
+        layer.to_float(ms.int32)

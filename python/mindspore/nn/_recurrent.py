@@ -266,6 +266,14 @@ class _Layers(muster.Cell):
             for name in names
         ]
 
+    def to_float(self, dst_type):
+        """Changes nothing: layers compute in the dtype of their input, as MindSpore's do. Gives the cell."""
+        if dst_type not in (muster.float16, muster.float32, muster.bfloat16):
+            raise ValueError(
+                f"{type(self).__name__}.to_float: float16, float32 or bfloat16, not {dst_type!r}"
+            )
+        return self
+
     def construct(self, x, hx=None, seq_length=None):
         """The outputs of the last layer for x (T, N, input_size), and the last states of all layers."""
         if x.ndim != 3 or x.shape[2] != self.input_size:
