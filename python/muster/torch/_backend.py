@@ -329,7 +329,8 @@ class Calls:
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts):
         return self._coalesce(self._reduce_scatter_single, outputs, inputs, opts)
 
-    def _coalesce(self, prepare, outputs, inputs, opts):
+    def _coalesce(self, prepare, outputs, inputs, opts, result=None):
+        """result: what the Work shows as its outputs, where that is not `outputs`."""
         _check_count(inputs, len(outputs), "a coalesced call of as many outputs")
         prepared = [prepare(out, source, opts) for out, source in zip(outputs, inputs, strict=True)]
         finishes = [finish for _, _, finish in prepared if finish is not None]
@@ -339,7 +340,8 @@ class Calls:
                 finish()
 
         starts = [start for start, _, _ in prepared]
-        return self._run_all(starts, opts, outputs, [kept for _, kept, _ in prepared], finish_all)
+        shown = outputs if result is None else result
+        return self._run_all(starts, opts, shown, [kept for _, kept, _ in prepared], finish_all)
 
     # ---- data from rank to rank -----------------------------------------------------------------------
 
@@ -371,7 +373,7 @@ class Calls:
     def allgather(self, output_lists, inputs, opts):
         source, outputs = _only(inputs, "all_gather"), _only(output_lists, "all_gather")
         start, kept, finish = self._gather_lists(outputs, source)
-        return self._run(start, opts, [outputs], kept, finish)
+        return self._run(start, opts, outputs, kept, finish)
 
     def allgather_coalesced(self, output_lists, inputs, opts):
         """output_lists: one list a rank, with an output for each input."""
@@ -380,7 +382,7 @@ class Calls:
         def prepare(index, source, opts):
             return self._gather_lists([outputs[index] for outputs in output_lists], source)
 
-        return self._coalesce(prepare, list(range(len(inputs))), inputs, opts)
+        return self._coalesce(prepare, list(range(len(inputs))), inputs, opts, output_lists)
 
     def all_gather_single(self, output, source, opts):
         start, kept, finish = self._all_gather_single(output, source, opts)
@@ -419,7 +421,7 @@ class Calls:
                 source.data_ptr(), size_bytes(source), out.addresses(), opts.rootRank, asynchronous, timeout
             )
 
-        return self._run(start, opts, [outputs], [source, out], out.finish())
+        return self._run(start, opts, outputs, [source, out], out.finish())
 
     def scatter(self, outputs, input_lists, opts):
         _check_rank(opts.rootRank, self._size, "scatter")

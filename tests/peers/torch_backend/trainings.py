@@ -58,6 +58,41 @@ def case_ddp_hook(rank):
     return losses(net, sgd(net), rank)
 
 
+def case_ddp_hook_of_gathered_gradients(_):
+    """A hook of one's own reads what the future of an all_gather holds."""
+
+    def average(_, bucket):
+        gathered = [torch.empty_like(bucket.buffer()) for _ in range(dist.get_world_size())]
+        future = dist.all_gather(gathered, bucket.buffer(), async_op=True).get_future()
+        return future.then(lambda ended: sum(ended.value()) / dist.get_world_size())
+
+    net = nn.parallel.DistributedDataParallel(network())
+    net.register_comm_hook(None, average)
+    return losses(net, sgd(net), dist.get_rank())
+
+
+def case_futures_of_lists(rank):
+    def shapes(held):
+        return [shapes(one) for one in held] if isinstance(held, list) else list(held.shape)
+
+    part, world = torch.ones(3), dist.get_world_size()
+    parts = [torch.zeros(3) for _ in range(world)]
+    at_root = parts if rank == 0 else None
+    works = [
+        dist.all_gather(parts, part, async_op=True),
+        dist.gather(part, at_root, async_op=True),
+        dist.scatter(part, at_root, async_op=True),
+        dist.all_to_all(parts, [torch.ones(3)] * world, async_op=True),
+    ]
+    lists = [[torch.zeros(3), torch.zeros(2)] for _ in range(world)]
+    coalesced = dist.all_gather_coalesced(lists, [part, torch.ones(2)], async_op=True)
+    return [
+        *[shapes(work.get_future().wait()) for work in works],
+        *[shapes(list(work.result())) for work in works],
+        shapes(coalesced.wait()),
+    ]
+
+
 def case_ddp_powersgd(rank):
     """Its callbacks make calls, and wait for them."""
     from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
