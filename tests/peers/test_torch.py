@@ -245,6 +245,16 @@ def test_a_dead_rank_is_named_by_the_backward_pass_of_ddp(way):
     assert re.search(r"raised (RuntimeError|DistBackendError): .*muster: rank 1 .*ended", first), first
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_groups_are_made_again_as_soon_as_they_are_gone(way):
+    assert all("raised nothing" in one for one in said("again", **WAYS[way]()))
+
+
+def test_a_group_of_one_rank_asks_nobody():
+    _, second = said("alone")
+    assert "raised nothing" in second, second
+
+
 def test_what_a_dead_rank_has_sent_arrives():
     first, _ = said("dead_sent")
     assert "received [5.0, 5.0, 5.0]" in first

@@ -16,6 +16,7 @@ from torch._C._distributed_c10d import Backend
 from muster._collective import Group, compiled_calls
 from muster.torch._compiled import part
 from muster.torch._errors import RAISED, failure
+from muster.torch._rendezvous import see_rank_0_leave
 from muster.torch._sparse import add_sparse
 from muster.torch._tensors import DTYPES, Outputs, check_dense, dtype, readable, reduction, size_bytes
 from muster.torch._watch import watch
@@ -81,6 +82,8 @@ def _starts(address: int, sizes: list[int]) -> list[int]:
 class Calls:
     """Those of one group. native: a group of muster._collective; store: of this group alone."""
 
+    meets_at_rank_0 = False  # of the default group: the job's store ends with rank 0
+
     def __init__(self, native, liveness, state, store, timeout: timedelta) -> None:
         self._options = Backend.Options("muster", timeout)
         self._begin(native)
@@ -139,6 +142,8 @@ class Calls:
     def shutdown(self) -> None:
         self._stop_watching()
         self.native.close()
+        if self.meets_at_rank_0 and self._rank != 0:
+            see_rank_0_leave()
 
     def _stop_watching(self) -> None:
         self._liveness.close()

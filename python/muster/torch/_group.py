@@ -9,7 +9,7 @@ from muster.torch._backend import MusterBackend
 from muster.torch._older import OlderGroup
 from muster.torch._process_group import MusterProcessGroup, UncompiledProcessGroup
 from muster.torch._recovering_backend import RecoveringBackend, recovers
-from muster.torch._rendezvous import connect, master_of
+from muster.torch._rendezvous import connect, ends_with_rank_0, master_of
 from muster.torch._start import hint
 from muster.torch._state import GroupState
 
@@ -52,7 +52,8 @@ def create(opts, backend_options) -> MusterBackend | ProcessGroup:
 
     Raises RuntimeError for devices other than the CPU.
     """
-    if not torch.distributed.is_initialized():
+    is_default = not torch.distributed.is_initialized()
+    if is_default:
         hint()
     devices = _devices()
     others = [device for device, name in devices.items() if name == "muster" and device != "cpu"]
@@ -75,6 +76,7 @@ def create(opts, backend_options) -> MusterBackend | ProcessGroup:
         name = getattr(opts, "group_id", "") or "the group"
         kind = MusterBackend if PYTHON_BACKENDS else OlderGroup
         made = backend(opts.store, opts.group_rank, ranks, opts.timeout, f"group {name}", kind)
+        made.meets_at_rank_0 = is_default and ends_with_rank_0(opts.store)
     if set(devices) != {"cpu"} or not PYTHON_BACKENDS:
         return made
     alone = MusterProcessGroup if made.is_compiled else UncompiledProcessGroup

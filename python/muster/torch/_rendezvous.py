@@ -7,7 +7,7 @@ import socket
 import time
 from datetime import timedelta
 
-from torch.distributed import PrefixStore
+from torch.distributed import HashStore, PrefixStore, TCPStore
 
 from muster import _collective
 from muster._version import __version__
@@ -16,6 +16,7 @@ from muster.torch._liveness import Liveness, identity
 _LOOPBACK = "127.0.0.1"
 _FIRST_EPOCH = 1
 _PAUSE_SECONDS = 0.1
+_LEAVING_SECONDS = 0.05
 
 
 def _under_prefixes(store):
@@ -38,6 +39,19 @@ def _master(store) -> tuple[str, int] | None:
     host = getattr(store, "host", None) or os.environ.get("MASTER_ADDR")
     port = getattr(store, "port", None) or os.environ.get("MASTER_PORT") or 1
     return (host, int(port)) if host else None
+
+
+def ends_with_rank_0(store) -> bool:
+    """Whether rank 0 serves the store, and not an agent or a file system that outlives the ranks."""
+    is_of_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    return isinstance(_under_prefixes(store), TCPStore) and not is_of_agent
+
+
+def see_rank_0_leave() -> None:
+    """For a rank that leaves: rank 0's store ends with its group, some milliseconds later than this one may
+    come back to make another group, and who meets at the old store fails. Nobody says when it has ended.
+    Gloo takes about as long to close its connections."""
+    time.sleep(_LEAVING_SECONDS)
 
 
 def _routed_address(store) -> str:
@@ -157,6 +171,8 @@ def connect(store, rank: int, size: int, timeout: timedelta):
     Raises RuntimeError naming the rank that did not come within `timeout`, that has another version of
     Muster, or that others cannot reach.
     """
+    if size == 1:
+        store = HashStore()  # it asks nobody: rank 0, whose store it would ask, may have left
     desk = _Desk(store.clone() if hasattr(store, "clone") else store, rank, size, timeout)
     met = desk.meet({"version": __version__, "host": _collective.host_key(), "process": identity()})
     _check_versions([other["version"] for other in met], rank)

@@ -176,6 +176,32 @@ def dead_sent():
         dist.recv(got, 1)
 
 
+def again():
+    """Groups that are made as soon as the one before is gone, whose store ends with rank 0's."""
+    for _ in range(10):
+        begin()
+        dist.all_reduce(torch.zeros(4))
+        dist.destroy_process_group()
+
+
+def alone():
+    """A group of one rank, made when rank 0, which serves the store, has left."""
+    from muster.torch._rendezvous import connect
+
+    begin()
+    store = dist.distributed_c10d._get_default_store()
+    if RANK == 0:
+        store.set("process", str(os.getpid()))
+        store.wait(["seen"])
+        os._exit(0)
+    process = os.pidfd_open(int(store.get("process")))
+    store.set("seen", "")
+    select.select([process], [], [])
+    native, liveness, _ = connect(store, 0, 1, LONG)
+    native.barrier()
+    liveness.close()
+
+
 if __name__ == "__main__":
     try:
         globals()[sys.argv[1]]()
