@@ -98,9 +98,33 @@ train.Model(net, optimizer=optimizer).train(2, rows())
 show(net)
 """
 
+STEP = """
+class Both(nn.Cell):
+    def __init__(self, *steps):
+        super().__init__()
+        self.first, self.others = steps[0], nn.CellList(steps[1:])
+
+    def construct(self, x, y):
+        return self.first(x, y) + self.others[0](x, y)
+
+nets = Net(), Net()
+steps = [
+    nn.TrainOneStepCell(nn.WithLossCell(net, nn.CrossEntropyLoss()), nn.Adam(net.trainable_params(), 0.05))
+    for net in nets
+]
+step = AutoParallel(Both(*steps), parallel_mode="semi_auto")
+for x, y in rows():
+    step(x, y)
+for name, net in zip("ab", nets):
+    net.update_parameters_name(name + ".")
+    show(net)
+"""
+
 
 @pytest.mark.parametrize(
-    "script", [MODEL, LOOP, CONTEXT, ACCUMULATION], ids=["model", "loop", "keys", "parts"]
+    "script",
+    [MODEL, LOOP, CONTEXT, ACCUMULATION, STEP],
+    ids=["model", "loop", "keys", "parts", "steps made before"],
 )
 def test_two_workers_train_as_one_does(script):
     alone = sums(outputs(script, 1)[0])

@@ -16,6 +16,23 @@ def _noted(name, why):
     return method
 
 
+def _sharing_the_batch(cell):
+    """The cell, where the workers share the batch: the training steps in it are made again if they were made
+    before that was said, since a nn.TrainOneStepCell reduces as the mode is when it is made."""
+    if type(cell) is muster.nn.TrainOneStepCell:
+        again = muster.nn.TrainOneStepCell(cell.network, cell.optimizer, cell.sens, cell.return_grad)
+        return again.set_train(cell.training)
+    for name, child in cell.name_cells().items() if isinstance(cell, muster.Cell) else ():
+        again = _sharing_the_batch(child)
+        if again is child:
+            continue
+        if name.isdigit():  # of a list of cells
+            cell[int(name)] = again
+        else:
+            setattr(cell, name, again)
+    return cell
+
+
 class AutoParallel(muster.Cell):
     """What `network` computes, by all workers together: they share the batch with the numbers of one process,
     and more of the work and the memory as the methods say (docs/guide/parallel.md).
@@ -46,9 +63,9 @@ class AutoParallel(muster.Cell):
             _device.note_once(
                 "note: parallel_mode='sharding_propagation' is 'semi_auto' here: layouts go on from op to op"
             )
-        self.network = network
         _mesh.note_search(parallel_mode == "recursive_programming")
         _utils._choose_divided("semi_auto_parallel" if parallel_mode == "semi_auto" else "auto_parallel")
+        self.network = _sharing_the_batch(network) if _utils._reduces_by_itself() else network
 
     def construct(self, *args, **kwargs):
         """What the network gives."""
