@@ -1,4 +1,7 @@
-"""Primitives that MindSpore's built-in cells keep as attributes, for subclasses that call them."""
+"""Primitives that MindSpore's built-in cells keep as attributes, for subclasses that call them and for
+scripts that say how they are divided over the workers."""
+
+import weakref
 
 import muster
 from muster import _attributes
@@ -34,6 +37,10 @@ def _layer_norm(cell, given):
     return _ops().LayerNorm(given["begin_norm_axis"], given["begin_params_axis"], given["epsilon"])
 
 
+def _batch_norm(is_training):
+    return lambda cell, given: _ops().BatchNorm(is_training, given["eps"], given["momentum"])
+
+
 def _plain(name, *args, **kwargs):
     return lambda cell, given: getattr(_ops(), name)(*args, **kwargs)
 
@@ -63,6 +70,11 @@ _OF_CELLS = {
     "AvgPool2d": {"avg_pool": _avg_pool},
     "Embedding": {"gather": _plain("Gather"), "dtype": lambda cell, given: muster.float32},
     "ReLU": {"relu": _plain("ReLU")},
+    "Tanh": {"tanh": _plain("Tanh")},
+    "Sigmoid": {"sigmoid": _plain("Sigmoid")},
+    "GELU": {"gelu": _plain("GeLU")},
+    "Dropout": {"dropout": lambda cell, given: _ops().Dropout(1.0 - cell.p)},
+    "BatchNorm2d": {"bn_train": _batch_norm(True), "bn_infer": _batch_norm(False)},
     "Softmax": {"softmax": lambda cell, given: _ops().Softmax(given["axis"])},
     "SequentialCell": {"cell_list": lambda cell, given: tuple(cell.cells())},
     "LossBase": _LOSS,
@@ -76,9 +88,25 @@ _OF_CELLS = {
 }
 
 
+def _kept(name, make):
+    """The attribute, which is the same primitive whenever it is asked for: what a script sets on it stays."""
+
+    def primitive_of(cell, given):
+        kept = cell.__dict__.setdefault("_primitives", {})
+        if name not in kept:
+            kept[name] = make(cell, given)
+        if isinstance(kept[name], _ops().Primitive):
+            kept[name]._owner = weakref.ref(cell)  # a copy of a cell has copies of the primitives
+        return kept[name]
+
+    return primitive_of
+
+
 def install() -> None:
     """Cells of both packages are one class, so both have these attributes once mindspore is imported."""
     for kind, attributes in _OF_CELLS.items():
+        if kind not in ("SequentialCell", "LossBase", "TrainOneStepCell"):
+            attributes = {name: _kept(name, make) for name, make in attributes.items()}
         _attributes._SPECIAL[kind] = {**_attributes._SPECIAL.get(kind, {}), **attributes}
 
 

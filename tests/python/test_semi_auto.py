@@ -135,6 +135,46 @@ net = Net()
 fit(net, (2, 6, 6))
 """
 
+# Of cells of the library: the primitives that they keep.
+KEPT = """
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.words, self.norm = nn.Embedding(16, 8), nn.LayerNorm((8,))
+        self.first, self.tanh, self.second = nn.Dense(8, 16), nn.Tanh(), nn.Dense(16, 4)
+        self.words.gather.shard(((1, 2), (2,)))
+        self.norm.layer_norm.shard(((2, 1, 1), (1,), (1,)))
+        self.first.matmul.shard(((2, 1), (2, 1)))
+        self.first.bias_add.shard(((2, 2), (2,)))
+        self.tanh.tanh.shard(((2, 2),))
+        self.second.matmul.shard(((2, 2), (1, 2)))
+
+    def construct(self, x):
+        x = self.norm(self.words(ops.cast(x > 0, ms.int32)))  # (8, 8, 8)
+        return self.second(self.tanh(self.first(ops.mean(x, 1) + ops.sum(self.first(x), -1))))
+
+net = Net()
+fit(net)
+"""
+KEPT_IMAGES = """
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(2, 8, 3), nn.BatchNorm2d(8)
+        self.relu, self.pool, self.flatten = nn.ReLU(), nn.MaxPool2d(2, 2), nn.Flatten()
+        self.head = nn.Dense(72, 4)
+        self.conv.conv2d.shard(((2, 1, 1, 1), (2, 1, 1, 1)))
+        self.norm.bn_train.shard(((2, 2, 1, 1), (2,), (2,), (2,), (2,)))
+        self.relu.relu.shard(((2, 2, 1, 1),))
+        self.pool.max_pool.shard(((4, 1, 1, 1),))
+
+    def construct(self, x):
+        return self.head(self.flatten(self.pool(self.relu(self.norm(self.conv(x))))))
+
+net = Net()
+fit(net, (2, 6, 6))
+"""
+
 
 def outputs(code, workers):
     return [output_alone(code)] if workers == 1 else outputs_of_workers(code, workers)
@@ -164,6 +204,8 @@ SCRIPTS = {
     "layouts": CONTEXT + LAYOUTS,
     "cells": CONTEXT + CELLS,
     "images": CONTEXT + IMAGES,
+    "primitives of cells": CONTEXT + KEPT,
+    "primitives of image cells": CONTEXT + KEPT_IMAGES,
 }
 
 
@@ -175,6 +217,40 @@ def test_operators_are_divided_with_the_numbers_of_one_process(name):
         assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
         assert held(text)[0] < held(alone)[0]
         assert held(text)[1] < held(alone)[1]
+
+
+WRONG = """
+net = nn.Dense(8, 15)
+net.matmul.shard(((1, 1), (4, 1)))
+try:
+    net(Tensor(np.ones((4, 8), np.float32)))
+except ValueError as error:
+    print("error", error)
+"""
+
+
+def test_a_strategy_that_does_not_divide_the_parameter_of_a_cell_is_an_error_that_names_its_line():
+    for text in outputs(SETUP + CONTEXT + WRONG, 4):
+        assert re.search(r"error MatMul \(shard at \S+:\d+\): input 1 is \(15, 8\), .* into 4 equal", text)
+
+
+def test_what_a_script_sets_on_a_primitive_of_a_cell_stays_and_its_copies_have_it_too():
+    code = """
+import copy, pickle
+net = nn.Dense(8, 16)
+net.matmul.add_prim_attr("recompute_comm_op", True)
+net.matmul.recompute()
+other = copy.deepcopy(net)
+other.matmul.shard(((1, 1), (1, 1)))
+for each in (net, other):
+    print(each, type(each).__name__, each.matmul.recompute_comm_op, each.matmul is each.matmul)
+print(isinstance(other, nn.Dense), net.matmul is other.matmul, net.matmul._strategy)
+x = Tensor(np.ones((2, 3, 8), np.float32))
+print(np.array_equal(net(x).asnumpy(), other(x).asnumpy()))
+"""
+    text = output_alone(SETUP.replace("init()", "") + code)
+    dense = "Dense(input_channels=8, output_channels=16, has_bias=True) Dense True True"
+    assert text.splitlines()[-4:] == [dense, dense, "True False None", "True"]
 
 
 def test_where_workers_have_rows_of_their_own_operators_are_whole_and_a_line_says_so():

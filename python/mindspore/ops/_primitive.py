@@ -22,6 +22,7 @@ CONVOLUTION = {
 class Primitive:
     """An op and its settings. A subclass keeps them as attributes and computes in `compute`."""
 
+    _owner = None  # a reference to the built-in cell whose primitive this is
     _place = None
     _strategy = None
     _recomputes = False
@@ -89,8 +90,23 @@ class Primitive:
     def init_prim_io_names(self, inputs, outputs) -> None:
         """The names of inputs and outputs, which nothing here asks for."""
 
+    def _obeying_cell(self):
+        """The built-in cell that computes by itself what this primitive of it says, or None."""
+        cell = self._owner() if self._owner is not None else None
+        if cell is None:
+            return None
+        from mindspore.parallel import _cell_strategies
+
+        return cell if _cell_strategies.is_of_library(type(cell)) else None
+
+    def __getstate__(self) -> dict:
+        """A copy is of the cell that has it."""
+        return {name: value for name, value in vars(self).items() if name != "_owner"}
+
     def place(self, role: str, rank: int) -> "Primitive":
         """Where its calls run in a job that divides its network over the workers: muster.nn.Cell.place."""
+        if self._obeying_cell() is not None:
+            self._obeying_cell().place(role, rank)
         caller = sys._getframe(1)
         name = getattr(self, "name", type(self).__name__)
         self._place = _core._place_primitive(name, role, rank, caller.f_code.co_filename, caller.f_lineno)
@@ -102,7 +118,7 @@ class Primitive:
         A tuple with one tuple of cuts, or one Layout, for each tensor. TypeError and ValueError as
         mindspore.shard.
         """
-        from mindspore.parallel import _strategies
+        from mindspore.parallel import _cell_strategies, _strategies
 
         name = getattr(self, "name", type(self).__name__)
         strategy = _strategies.Strategy(name, *self._of_tensors(in_strategy, out_strategy))
@@ -110,6 +126,8 @@ class Primitive:
             transposes = (getattr(self, "transpose_a", False), getattr(self, "transpose_b", False))
             _strategies.check_matmul(name, strategy, *transposes)
         self._strategy = strategy
+        if self._obeying_cell() is not None:
+            _cell_strategies.obey(self._obeying_cell())
         return self
 
     def _of_tensors(self, in_strategy, out_strategy):
@@ -121,6 +139,10 @@ class Primitive:
         if not isinstance(mode, bool):
             raise TypeError(f"recompute: mode is True or False, not {mode!r}")
         self._recomputes = mode
+        if self._obeying_cell() is not None:
+            from mindspore import _cells
+
+            _cells._recompute(self._obeying_cell(), mode)
         return self
 
     def __repr__(self) -> str:
