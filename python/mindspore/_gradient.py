@@ -102,6 +102,12 @@ def _over_workers(both, grad_position, weights):
     return reduced
 
 
+def shares_one_batch():
+    """Whether the workers compute one batch together, over a mesh: what each sees is of all of them."""
+    parallel = sys.modules.get("muster.parallel")
+    return parallel is not None and bool(parallel._mesh)
+
+
 class Reducer:
     """Gradients reduced over the workers: in the place of a script's own reducer where gradients are not
     those of the whole batch by themselves, or, with `is_of_script` False, where they are to be; else they
@@ -116,7 +122,7 @@ class Reducer:
         utils = sys.modules.get("mindspore.parallel._utils")  # without it no AutoParallel was made
         if (utils is not None and utils._reduces_by_itself()) == self._is_of_script:
             return False
-        return muster._core._context()["world_size"] > 1
+        return muster._core._context()["world_size"] > 1 and not shares_one_batch()
 
     def __call__(self, gradients):
         if not self.is_due():

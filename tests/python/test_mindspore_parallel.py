@@ -185,13 +185,11 @@ class Stages(nn.Cell):
     def construct(self, x):
         return self.second(self.first(x))
 
-ms.set_auto_parallel_context(dataset_strategy="full_batch")
 with_loss = nn.WithLossCell(Stages(), nn.CrossEntropyLoss())
-net = AutoParallel(Pipeline(with_loss, 2), parallel_mode="semi_auto")
-net.pipeline(stages=STAGES)
+NETWORK
 optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
 model = train.Model(net, optimizer=optimizer)
-model.train(2, rows(sharded=False))
+TRAINING
 for parameter in net.trainable_params():
     print("held", parameter.name, muster.parallel.held_bytes(net))
 for name, value in model.gather_parameters().items():
@@ -199,8 +197,37 @@ for name, value in model.gather_parameters().items():
 """
 
 
-def test_stages_whose_operators_are_divided_train_as_one_process_does():
-    script = "import muster\n" + STAGES_OF_OPERATORS
+IN_PARTS = """ms.set_auto_parallel_context(dataset_strategy="full_batch")
+net = AutoParallel(Pipeline(with_loss, 2), parallel_mode="semi_auto")
+net.pipeline(stages=STAGES)"""
+MODEL_OF_STAGES = """
+model.train(2, rows(sharded=False))
+"""
+SCALED_STEPS = """
+update = nn.DynamicLossScaleUpdateCell(256, 2, 3)
+step = nn.TrainOneStepWithLossScaleCell(net, optimizer, update)
+for epoch in range(2):
+    for x, y in rows(sharded=False):
+        step(x, y)
+"""
+STEPS_MADE_BEFORE = """
+step = AutoParallel(nn.TrainOneStepCell(with_loss, optimizer), parallel_mode="semi_auto")
+step.pipeline(stages=STAGES)
+step.dataset_strategy("full_batch")
+for epoch in range(2):
+    for x, y in rows(sharded=False):
+        step(x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("network", "training"),
+    [(IN_PARTS, MODEL_OF_STAGES), (IN_PARTS, SCALED_STEPS), ("net = with_loss", STEPS_MADE_BEFORE)],
+    ids=["model", "scaled steps", "steps made before"],
+)
+def test_stages_whose_operators_are_divided_train_as_one_process_does(network, training):
+    script = STAGES_OF_OPERATORS.replace("NETWORK", network).replace("TRAINING", training)
+    script = "import muster\n" + script
     placed = "self.first.pipeline_stage, self.second.pipeline_stage = 0, 1"
     alone = outputs(script.replace("STAGES", "1").replace("STAGE", "pass"), 1)[0]
     for rank, text in enumerate(outputs(script.replace("STAGES", "2").replace("STAGE", placed), 8)):

@@ -175,6 +175,8 @@ net = Net()
 fit(net, (2, 6, 6))
 """
 
+SYNCHRONIZED = KEPT_IMAGES.replace("nn.BatchNorm2d", "nn.SyncBatchNorm").replace("self.norm.bn_train", "# ")
+
 
 def outputs(code, workers):
     return [output_alone(code)] if workers == 1 else outputs_of_workers(code, workers)
@@ -206,6 +208,7 @@ SCRIPTS = {
     "images": CONTEXT + IMAGES,
     "primitives of cells": CONTEXT + KEPT,
     "primitives of image cells": CONTEXT + KEPT_IMAGES,
+    "statistics of all workers": CONTEXT + SYNCHRONIZED,
 }
 
 

@@ -1,7 +1,7 @@
 """Training steps whose gradients are computed of a scaled loss, and what scales it."""
 
 import muster
-from mindspore._gradient import GradOperation, Reducer
+from mindspore._gradient import GradOperation, Reducer, shares_one_batch
 from mindspore.ops.composite import HyperMap
 from muster import ops
 
@@ -147,7 +147,9 @@ class TrainOneStepWithLossScaleCell(muster.nn.TrainOneStepCell):
     def get_overflow_status(self, status, compute_output):
         """Whether an element of `compute_output`, gradients of all workers together, is infinite or NaN."""
         finite = all_finite(compute_output)
-        if self.reducer_flag:  # the gradients of every worker are the same sums, so is what is found in them
+        # The gradients of every worker are the same sums, and so is what is found in them. Over a mesh they
+        # are whole, and where there are stages not every worker asks.
+        if self.reducer_flag and not shares_one_batch():
             finite = ops.equal(ops.all_reduce(ops.cast(finite, muster.int32), "min"), 1)
         return ops.logical_not(finite)
 

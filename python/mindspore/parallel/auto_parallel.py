@@ -16,14 +16,14 @@ def _noted(name, why):
     return method
 
 
-def _sharing_the_batch(cell):
-    """The cell, where the workers share the batch: the training steps in it are made again if they were made
-    before that was said, since a nn.TrainOneStepCell reduces as the mode is when it is made."""
+def _as_the_mode_is(cell):
+    """The cell, whose training steps are made again: a nn.TrainOneStepCell reduces as the mode is when it is
+    made, and AutoParallel and what is said of it change the mode."""
     if type(cell) is muster.nn.TrainOneStepCell:
         again = muster.nn.TrainOneStepCell(cell.network, cell.optimizer, cell.sens, cell.return_grad)
         return again.set_train(cell.training)
     for name, child in cell.name_cells().items() if isinstance(cell, muster.Cell) else ():
-        again = _sharing_the_batch(child)
+        again = _as_the_mode_is(child)
         if again is child:
             continue
         if name.isdigit():  # of a list of cells
@@ -65,7 +65,12 @@ class AutoParallel(muster.Cell):
             )
         _mesh.note_search(parallel_mode == "recursive_programming")
         _utils._choose_divided("semi_auto_parallel" if parallel_mode == "semi_auto" else "auto_parallel")
-        self.network = _sharing_the_batch(network) if _utils._reduces_by_itself() else network
+        self.network = network
+        self._make_steps_again()
+
+    def _make_steps_again(self) -> None:
+        if _utils._get_device_num() > 1:
+            self.network = _as_the_mode_is(self.network)
 
     def construct(self, *args, **kwargs):
         """What the network gives."""
@@ -121,6 +126,7 @@ class AutoParallel(muster.Cell):
             raise TypeError(f"pipeline: output_broadcast is True or False, not {output_broadcast!r}")
         _pipeline.choose(stages, interleave, scheduler)
         muster._core._replicate_outputs(output_broadcast)
+        self._make_steps_again()
 
     def get_pipeline_stages(self) -> int:
         """How many stages there are."""
@@ -130,6 +136,7 @@ class AutoParallel(muster.Cell):
         """'data_parallel': each worker has its own rows. 'full_batch': each has all rows, and computes all of
         them. A tuple of cuts, or of Layouts, one for each column: each worker has its own rows."""
         _settings.check_dataset_strategy(config)
+        self._make_steps_again()
 
     def comm_fusion(self, config) -> None:
         """How gradients travel together: set_auto_parallel_context(comm_fusion=...)."""
