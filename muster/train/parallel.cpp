@@ -115,25 +115,25 @@ Result<> shard(const nn::ParameterPtr& parameter, const CutBy& cut_by) {
   return divide_parameter(*parameter, context().mesh, layout);
 }
 
-Result<> plan(const Division& division) {
-  if (division.zero.level != 0 && division.zero.level != 1 && division.zero.level != 3)
+Result<> plan(const PlanSettings& settings) {
+  if (settings.zero.level != 0 && settings.zero.level != 1 && settings.zero.level != 3)
     return fail(Code::invalid_argument,
                 fmt::format("plan: zero is {}: it is 0; 1, which shares the state of the optimizer and sums "
                             "gradients up in pieces; or 3, which shares the parameters, too",
-                            division.zero.level));
-  if (division.memory_bytes && division.data)
+                            settings.zero.level));
+  if (settings.memory_bytes && settings.data)
     return fail(Code::invalid_argument,
                 "plan: memory says what may be chosen, and data, model and zero are given: leave one away");
-  if (!division.data) {
+  if (!settings.data) {
     const std::uint32_t workers = world_size();
     MUSTER_TRY_VOID(check_workers(std::vector<Axis>{{.name = "data", .size = workers}}));
-    return plan_steps(0, 1, division.memory_bytes);
+    return plan_steps(0, 1, settings.memory_bytes);
   }
   MUSTER_TRY_VOID(
-      mesh({{.name = "data", .size = *division.data}, {.name = "model", .size = division.model}}));
+      mesh({{.name = "data", .size = *settings.data}, {.name = "model", .size = settings.model}}));
   if (world_size() == 1) return {};
-  MUSTER_TRY_VOID(set_zero(division.zero));
-  return plan_steps(static_cast<std::uint32_t>(*division.data), static_cast<std::uint32_t>(division.model));
+  MUSTER_TRY_VOID(set_zero(settings.zero));
+  return plan_steps(static_cast<std::uint32_t>(*settings.data), static_cast<std::uint32_t>(settings.model));
 }
 
 }  // namespace muster::train::parallel

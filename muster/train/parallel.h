@@ -43,7 +43,7 @@ nn::Value shard(const nn::Value& value, const CutBy& cut_by);
 // From now on each worker holds its piece of the parameter, and of the state of its optimizer.
 Result<> shard(const nn::ParameterPtr& parameter, const CutBy& cut_by);
 
-struct Division {
+struct PlanSettings {
   // The batch is cut into so many parts, weights into so many of `model`: their product is the number of
   // workers. Nothing: rank 0 decides for all at the first step that trains, by times that are measured then.
   std::optional<std::int64_t> data = {};
@@ -54,6 +54,6 @@ struct Division {
 };
 // Divides a step that has no layout of its own: `parallel::plan({.data = 2, .model = 2}).value()` is all that
 // a program needs, as `muster plan` says it. After init(), before the network is made.
-Result<> plan(const Division& division = {});
+Result<> plan(const PlanSettings& settings = {});
 
 }  // namespace muster::train::parallel

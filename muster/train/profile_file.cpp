@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "muster/base/files.h"
-#include "muster/net/host.h"
+#include "muster/base/base.h"
+#include "muster/net/net.h"
 #include "muster/nn/nn.h"
 #include "muster/train/job.h"
 #include "muster/train/profile.h"

@@ -82,7 +82,7 @@ def test_a_class_of_cells_may_have_a_metaclass_of_the_scripts_own():
     assert (net.given, wide.given) == ((3,), (4,))
     assert wide(muster.Tensor(numpy.ones((1, 2), numpy.float32))).shape == (1, 4)
     assert [each.name for each in copy.deepcopy(wide).get_parameters()] == ["fc.weight", "fc.bias"]
-    with pytest.raises(TypeError, match="Late is made without _Noting.*say metaclass=_Noting"):
+    with pytest.raises(TypeError, match=r"Late is made without _Noting.*say metaclass=_Noting"):
 
         class Late(Net):
             pass
@@ -99,7 +99,7 @@ def test_a_metaclass_that_would_act_later_is_refused():
             return super().__call__(*args)
 
     with pytest.raises(
-        TypeError, match="Counting, the metaclass of .*Net, defines __call__, which would be ignored"
+        TypeError, match=r"Counting, the metaclass of .*Net, defines __call__, which would be ignored"
     ):
 
         class Net(nn.Cell, metaclass=Counting):

@@ -244,7 +244,9 @@ except ValueError as error:
 
 def test_workers_of_a_mesh_whose_rows_differ_are_told_before_the_first_step():
     for text in outputs(SHARDS, 2):
-        assert re.search(r"refused .* leave num_shards and shard_id away.* is '0' at rank 0, '1' at rank 1", text)
+        assert re.search(
+            r"refused .* leave num_shards and shard_id away.* is '0' at rank 0, '1' at rank 1", text
+        )
 
 
 def test_workers_of_a_mesh_with_other_seeds_are_named_before_the_first_step():

@@ -362,12 +362,12 @@ void bind_model_checkpoint(nb::module_& core) {
 
 }  // namespace
 
-void call_by_hand(nb::handle callback, std::string_view method, nb::handle context) {
+void call_with_own_context(nb::handle callback, std::string_view method, nb::handle context) {
   for (const std::string_view stage : {"on_train_", "on_eval_"})
     if (method.starts_with(stage)) callback.attr(std::string(method.substr(stage.size())).c_str())(context);
 }
 
-void refuse_by_hand(nb::handle callback, std::string_view method) {
+void refuse_own_context(nb::handle callback, std::string_view method) {
   throw nb::type_error(fmt::format("{}.{} takes the run context of a Model's training or evaluation",
                                    class_name(callback), method)
                            .c_str());

@@ -124,23 +124,24 @@ class CallbackTrampoline final : public Base {
 
 // In a loop by hand a script may make the context itself: on_train_begin then calls begin, which does
 // nothing.
-void call_by_hand(nb::handle callback, std::string_view method, nb::handle context);
+void call_with_own_context(nb::handle callback, std::string_view method, nb::handle context);
 // Callbacks of the library read what the context of a Model has.
-[[noreturn]] void refuse_by_hand(nb::handle callback, std::string_view method);
+[[noreturn]] void refuse_own_context(nb::handle callback, std::string_view method);
 
 // The methods of `Made` for Python. Not virtual: these are what super().step_end(...) calls.
 template <class Made, class Class>
 void bind_callback_methods(Class& made) {
-#define MUSTER_BIND(method)                                                                               \
-  made.def(                                                                                               \
-      #method,                                                                                            \
-      [](nb::handle_t<Made> self, nb::handle context) {                                                   \
-        train::CallbackContext* known = nullptr;                                                          \
-        if (nb::try_cast(context, known) && known != nullptr)                                             \
-          return unwrap(nb::cast<Made&>(self).Made::method(*known));                                      \
-        if constexpr (std::is_same_v<Made, train::Callback>) return call_by_hand(self, #method, context); \
-        refuse_by_hand(self, #method);                                                                    \
-      },                                                                                                  \
+#define MUSTER_BIND(method)                                          \
+  made.def(                                                          \
+      #method,                                                       \
+      [](nb::handle_t<Made> self, nb::handle context) {              \
+        train::CallbackContext* known = nullptr;                     \
+        if (nb::try_cast(context, known) && known != nullptr)        \
+          return unwrap(nb::cast<Made&>(self).Made::method(*known)); \
+        if constexpr (std::is_same_v<Made, train::Callback>)         \
+          return call_with_own_context(self, #method, context);      \
+        refuse_own_context(self, #method);                           \
+      },                                                             \
       nb::arg("run_context"), nb::sig("def " #method "(self, run_context: CallbackContext) -> None"));
   MUSTER_CALLBACK_METHODS(MUSTER_BIND)
 #undef MUSTER_BIND
