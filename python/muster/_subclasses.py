@@ -216,12 +216,14 @@ def _leave_metaclass(cls, root) -> None:
                     "__init__)"
                 )
 
+    own = cls.__new__  # a function where a class of the script has one
+
     def new(cls, *args, **kwargs):
         for kind in cls.__mro__:
             if issubclass(kind, root) and type(kind) is not ours:
                 _left[kind] = type(kind)
                 _core._leave_metaclass(kind)
-        return root.__new__(cls)
+        return own(cls, *args, **kwargs) if isinstance(own, types.FunctionType) else root.__new__(cls)
 
     cls.__new__ = new
 

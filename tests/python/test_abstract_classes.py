@@ -66,7 +66,14 @@ class _Noting(type(nn.Cell)):
 
 
 def test_a_class_of_cells_may_have_a_metaclass_of_the_scripts_own():
+    widths = []
+
     class Net(nn.Cell, metaclass=_Noting):
+        def __new__(cls, *args):
+            made = super().__new__(cls)
+            widths.append(args)
+            return made
+
         def __init__(self, width):
             super().__init__()
             self.fc = nn.Dense(2, width)
@@ -91,6 +98,7 @@ def test_a_class_of_cells_may_have_a_metaclass_of_the_scripts_own():
         pass
 
     assert Later(5).given == (5,)
+    assert widths == [(3,), (4,), (), (5,)]  # one of them is the copy
 
 
 def test_a_metaclass_that_would_act_later_is_refused():
