@@ -245,7 +245,7 @@ _TABLE = (
     ),
     (
         _PIPELINE,
-        {"mindspore.dataset": "compare deserialize serialize show sync_wait_for_dataset"},
+        {"mindspore.dataset": "sync_wait_for_dataset"},
     ),
     (
         ("pictures are not shown", "use matplotlib, or dataset.vision.utils to draw"),

@@ -50,7 +50,7 @@ except Exception as error:
             "NotImplementedError",
             "SymbolTree",
         ),
-        ("ds.serialize(1)", "NotImplementedError", "mindspore.dataset.serialize"),
+        ("ds.sync_wait_for_dataset(1)", "NotImplementedError", "mindspore.dataset.sync_wait_for_dataset"),
         ("ds.vision.DecodeVideo", "AttributeError", "mindspore.dataset.vision.DecodeVideo"),
         ("ms.set_context(enable_dump=True)", "NotImplementedError", "enable_dump"),
         ("ms.set_auto_parallel_context(auto_pipeline=True)", "NotImplementedError", "auto_pipeline"),

@@ -37,6 +37,7 @@ _LATER = {
     **dict.fromkeys(("FakeImageDataset", "RandomDataset"), "_fake_sources"),
     **dict.fromkeys(("CityscapesDataset", "KITTIDataset", "WIDERFaceDataset"), "_scene_sources"),
     "Schema": "_types",
+    **dict.fromkeys(("compare", "deserialize", "serialize", "show"), "_serializing"),
     **dict.fromkeys(("CSVDataset", "MindDataset", "TFRecordDataset", "TextFileDataset"), "_files"),
     **dict.fromkeys(("CelebADataset", "CocoDataset", "ManifestDataset", "VOCDataset"), "_named_sources"),
     **dict.fromkeys(

@@ -8,6 +8,7 @@ class Placed:
 
     def __new__(cls, *args, **named):
         made = super().__new__(cls)
+        made._call = args, named
         made._read_from = next((named[name] for name in _PLACES if name in named), args[0] if args else None)
         return made
 

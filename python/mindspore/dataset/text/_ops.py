@@ -5,7 +5,7 @@ import re
 import unicodedata
 
 from mindspore._lazy import numpy
-from mindspore.dataset import _checks
+from mindspore.dataset import _calls, _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.text._vocab import Vocab
 
@@ -49,7 +49,7 @@ def checked(name, value, wanted):
     return value
 
 
-class TextOperation:
+class TextOperation(_calls.Recorded):
     """An operation on an array of text."""
 
     def __call__(self, value):

@@ -1,7 +1,7 @@
 """Operations on tokens: rows of words that text was cut into."""
 
 from mindspore._lazy import numpy
-from mindspore.dataset import _checks, _types
+from mindspore.dataset import _calls, _checks, _types
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.text._ops import TextOperation
 from mindspore.dataset.text._vocab import Vocab
@@ -104,7 +104,7 @@ class Ngram(TextOperation):
         return numpy.array(made, dtype=str)
 
 
-class SlidingWindow:
+class SlidingWindow(_calls.Recorded):
     """Windows of `width` along an axis."""
 
     def __init__(self, width, axis=0):
@@ -139,7 +139,7 @@ class AddToken(TextOperation):
         return numpy.concatenate([token, text] if self._begin else [text, token], -1)
 
 
-class Truncate:
+class Truncate(_calls.Recorded):
     """At most `max_seq_len` tokens."""
 
     def __init__(self, max_seq_len):
@@ -152,7 +152,7 @@ class Truncate:
         return value[..., : self._longest]
 
 
-class TruncateSequencePair:
+class TruncateSequencePair(_calls.Recorded):
     """Two rows of tokens cut at their ends, the longer one first, to `max_length` in all."""
 
     def __init__(self, max_length):

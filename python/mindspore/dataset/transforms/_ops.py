@@ -6,7 +6,7 @@ import numbers
 import muster.dataset.transforms as ours
 
 from mindspore._lazy import numpy
-from mindspore.dataset import _checks, _random, _types
+from mindspore.dataset import _calls, _checks, _random, _types
 from mindspore.dataset._checks import PipelineError
 
 
@@ -33,7 +33,7 @@ def _array(value, name):
     return array
 
 
-class _Operation(TensorOperation):
+class _Operation(_calls.Recorded, TensorOperation):
     def __init__(self):
         super().__init__()
 
@@ -79,7 +79,7 @@ def _is_of_python(operation) -> bool:
     return type(operation).__name__ in _OF_PYTHON or bool(getattr(operation, "_gives_pictures", False))
 
 
-class Compose:
+class Compose(_calls.Recorded):
     """Operations one after the other. Called with one of MindSpore's in Python among them, it gives a tuple:
     `image = Compose([ToPIL(), ToTensor()])(image)[0]`."""
 
@@ -99,7 +99,7 @@ class Compose:
         return answer if is_tuple else (answer,)
 
 
-class RandomApply:
+class RandomApply(_calls.Recorded):
     """All operations, with a probability."""
 
     def __init__(self, transforms, prob=0.5):
@@ -332,7 +332,7 @@ class Unique(_Operation):
         return found[order], places[inverse.ravel()].astype(numpy.int32), counts[order].astype(numpy.int32)
 
 
-class TypeCast(ours.TypeCast):
+class TypeCast(_calls.Recorded, ours.TypeCast):
     """Another dtype."""
 
     def __init__(self, data_type):
@@ -358,7 +358,7 @@ class TypeCast(ours.TypeCast):
             raise PipelineError(f"TypeCast: {error}") from None
 
 
-class OneHot(ours.OneHot):
+class OneHot(_calls.Recorded, ours.OneHot):
     """A label as num_classes numbers: 1 at its place, else 0; several labels as rows of them."""
 
     def __init__(self, num_classes, smoothing_rate=0.0):

@@ -1,7 +1,7 @@
 """Mixtures of operations, and of the images of a batch."""
 
 from mindspore._lazy import numpy
-from mindspore.dataset import _checks, _random
+from mindspore.dataset import _calls, _checks, _random
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.vision import _color, _geometry
 from mindspore.dataset.vision._base import FLOAT_MAX, ImageOperation, fill_of, is_picture
@@ -244,7 +244,7 @@ def _mixed(labels, order, share):
     return (share * labels + (1 - share) * labels[order]).astype(numpy.float32)
 
 
-class MixUpBatch:
+class MixUpBatch(_calls.Recorded):
     """Each image of a batch blended with another, and their one-hot labels alike."""
 
     def __init__(self, alpha=1.0):
@@ -259,7 +259,7 @@ class MixUpBatch:
         return made.astype(images.dtype), _mixed(labels, order, share)
 
 
-class CutMixBatch:
+class CutMixBatch(_calls.Recorded):
     """A rectangle of each image of a batch from another one, and their one-hot labels in proportion."""
 
     def __init__(self, image_batch_format, alpha=1.0, prob=1.0):
@@ -301,7 +301,7 @@ class CutMixBatch:
         return made, mixed
 
 
-class MixUp:
+class MixUp(_calls.Recorded):
     """MixUp of a batch as per_batch_map: with itself, or with the batch before."""
 
     def __init__(self, batch_size, alpha, is_single=True):

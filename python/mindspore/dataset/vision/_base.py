@@ -3,7 +3,7 @@
 import sys
 
 from mindspore._lazy import numpy
-from mindspore.dataset import _checks
+from mindspore.dataset import _calls, _checks
 from mindspore.dataset._checks import PipelineError
 
 
@@ -40,7 +40,7 @@ def image_array(value, name, ranks=(2, 3)):
     return value
 
 
-class ImageOperation:
+class ImageOperation(_calls.Recorded):
     """An operation on one image; others after it in a row are changed alike.
 
     What MindSpore does with OpenCV alone gives an array of a picture, too.

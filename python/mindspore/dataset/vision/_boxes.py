@@ -1,7 +1,7 @@
 """Operations on images with boxes (x, y, width, height, ...)."""
 
 from mindspore._lazy import numpy
-from mindspore.dataset import _checks, _random
+from mindspore.dataset import _calls, _checks, _random
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.vision import _geometry
 from mindspore.dataset.vision._base import fill_of, size_of
@@ -24,7 +24,7 @@ def _boxes_of(boxes, image):
     return boxes
 
 
-class _WithBoxes:
+class _WithBoxes(_calls.Recorded):
     """Takes an image and boxes (x, y, width, height, ...), and gives both."""
 
     def __call__(self, image, boxes):

@@ -5,13 +5,13 @@ import os
 import muster.dataset.vision as ours
 
 from mindspore._lazy import numpy
-from mindspore.dataset import _checks, _types
+from mindspore.dataset import _calls, _checks, _types
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.vision._base import ImageOperation, is_picture, pil
 from mindspore.dataset.vision._enums import ImageReadMode
 
 
-class Decode(ours.Decode):
+class Decode(_calls.Recorded, ours.Decode):
     """The bytes of a file as an image; with `to_pil` as a picture of PIL."""
 
     def __init__(self, to_pil=False):

@@ -3,7 +3,7 @@
 import muster.dataset.vision as ours
 
 from mindspore._lazy import numpy
-from mindspore.dataset import _checks
+from mindspore.dataset import _calls, _checks
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset.vision import _warp
 from mindspore.dataset.vision._base import (
@@ -387,7 +387,7 @@ class CutOut(ImageOperation):
         return made
 
 
-class SlicePatches:
+class SlicePatches(_calls.Recorded):
     """The image cut into num_height times num_width patches."""
 
     def __init__(self, num_height=1, num_width=1, slice_mode=SliceMode.PAD, fill_value=0):

@@ -5,7 +5,7 @@ import math
 import muster.dataset.vision as ours
 
 from mindspore._lazy import numpy
-from mindspore.dataset import _checks, _random
+from mindspore.dataset import _calls, _checks, _random
 from mindspore.dataset.vision import _color, _geometry, _warp
 from mindspore.dataset.vision._base import (
     FLOAT_MAX,
@@ -362,10 +362,10 @@ class RandomCropDecodeResize(RandomResizedCrop):
     @property
     def _parts(self):
         """What Dataset.map runs in the library: two operations."""
-        crop = ours.RandomResizedCrop(
-            list(self._size), list(self._scale), list(self._ratio), native_inter(self._inter), self._attempts
-        )
-        return [self._decode, crop]
+        from mindspore.dataset.vision import _files
+
+        crop = RandomResizedCrop(self._size, self._scale, self._ratio, self._inter, self._attempts)
+        return [_files.Decode(), crop]
 
 
 class RandomResize(_Drawn):
@@ -485,7 +485,7 @@ class RandomPerspective(_Drawn):
         return _geometry.Perspective(corners, moved, self._inter)
 
 
-class RandomErasing(ours.RandomErasing):
+class RandomErasing(_calls.Recorded, ours.RandomErasing):
     """A random rectangle of an array (C, H, W) in one value, or in noise, with a probability."""
 
     def __init__(

@@ -3,7 +3,7 @@
 import muster.dataset.vision as ours
 
 from mindspore._lazy import numpy
-from mindspore.dataset import _checks
+from mindspore.dataset import _calls, _checks
 from mindspore.dataset.vision._base import LibraryOperation, check_mean_and_std, is_picture
 
 
@@ -28,7 +28,7 @@ class Normalize(LibraryOperation, ours.Normalize):
         return self(numpy.asarray(image))
 
 
-class Rescale(ours.Rescale):
+class Rescale(_calls.Recorded, ours.Rescale):
     """value * rescale + shift."""
 
     def __init__(self, rescale, shift):
