@@ -17,7 +17,8 @@ _QUEUE = 16  # MindSpore's connector_queue_size, which nothing here has
 
 def _not_written(what):
     return TypeError(
-        f"serialize: {what} is not written to JSON; make the pipeline by a function, called where it is needed"
+        f"serialize: {what} is not written to JSON; make the pipeline by a function, "
+        "called where it is needed"
     )
 
 
