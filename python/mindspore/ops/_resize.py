@@ -215,13 +215,30 @@ def _reflected(at, low, high):
     return ops.add(ops.select(is_odd, ops.sub(span, rest), rest), low)
 
 
+def _where_nan(at, other):
+    return ops.select(ops.not_equal(at, at), ops.full_like(at, other), at)
+
+
+def _half_away(at):
+    """The nearest whole number, of two the one away from 0, as MindSpore rounds here."""
+    low = ops.floor(at)
+    rest = ops.sub(at, low)
+    goes_up = ops.logical_or(
+        ops.greater(rest, 0.5), ops.logical_and(ops.equal(rest, 0.5), ops.greater_equal(at, 0.0))
+    )
+    return ops.select(goes_up, ops.add(low, 1.0), low)
+
+
 def _kept_inside(at, size, padding_mode, align_corners):
-    if padding_mode == "border":
-        return ops.clip(at, 0.0, size - 1.0)
+    """As MindSpore has it, NaN is the last pixel where edges or mirrors count, else outside."""
+    if padding_mode == "zeros":
+        # Nothing far outside counts, and a bound keeps its weight finite.
+        return ops.clip(_where_nan(at, -2.0), -2.0, size + 1.0)
     if padding_mode == "reflection":
         low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
-        return ops.clip(_reflected(at, low, high), 0.0, size - 1.0)
-    return at
+        is_infinite = ops.equal(ops.abs(at), math.inf)
+        at = ops.select(is_infinite, ops.full_like(at, high), _reflected(at, low, high))
+    return ops.clip(_where_nan(at, size - 1.0), 0.0, size - 1.0)
 
 
 def pixels_at(x, places):
@@ -231,7 +248,8 @@ def pixels_at(x, places):
     for at, size in zip(places, sizes, strict=True):
         here = ops.logical_and(ops.greater_equal(at, 0.0), ops.less_equal(at, size - 1.0))
         inside = here if inside is None else ops.logical_and(inside, here)
-        index = ops.cast(ops.clip(at, 0.0, size - 1.0), muster.int32)
+        # Not clip: NaN would stay, and is no index.
+        index = ops.cast(ops.select(here, at, ops.zeros_like(at)), muster.int32)
         flat = index if flat is None else ops.add(ops.mul(flat, size), index)
     pixels = ops.reshape(x, (*x.shape[:2], -1))
     index = ops.broadcast_to(ops.expand_dims(flat, 1), (*x.shape[:2], flat.shape[-1]))
@@ -303,7 +321,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     else:
         places = [kept(at, axis) for axis, at in enumerate(raw)]
         if mode == "nearest":
-            made = pixels_at(input, [ops.round(at) for at in places])
+            made = pixels_at(input, [_half_away(at) for at in places])
         else:
             made = linear_at(input, places)
     return ops.reshape(made, (*input.shape[:2], *grid.shape[1:-1]))
