@@ -286,28 +286,25 @@ def test_a_signal_ends_all_of_it_and_nothing_is_left(folder, number, imports_sti
         f"time.sleep({60 if imports_still else 0})\n"
     )
     (folder / "script.py").write_text(
-        "import os, time\nopen('begun', 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
+        "import os, time\nopen('begun' + os.environ['RANK'], 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
     )
+    begun = [folder / "begun0", folder / "begun1"]
     job = subprocess.Popen(
         command("--preset", "pytorch", "-n", "2", "--preload", "slow", "script.py"),
         stderr=subprocess.PIPE,
         text=True,
     )
-    awaited = folder / ("imports" if imports_still else "begun")
+    awaited = [folder / "imports"] if imports_still else begun
     deadline = time.monotonic() + 30
-    while not (awaited.exists() and awaited.read_text()) and time.monotonic() < deadline:
+    while not all(each.exists() and each.read_text() for each in awaited) and time.monotonic() < deadline:
         time.sleep(0.01)
     begin = time.monotonic()
     job.send_signal(number)
     _, said = job.communicate(timeout=30)
     assert job.returncode == 128 + number, said
     assert time.monotonic() - begin < 4
-    assert (folder / "begun").exists() != imports_still
-    assert not any(
-        is_alive(int((folder / name).read_text()))
-        for name in ("imports", "begun")
-        if (folder / name).exists()
-    )
+    assert any(each.exists() for each in begun) != imports_still
+    assert not any(is_alive(int(each.read_text())) for each in (folder / "imports", *begun) if each.exists())
 
 
 def test_a_signal_at_any_moment_of_the_start_ends_it_soon(folder):
