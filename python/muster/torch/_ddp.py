@@ -25,36 +25,9 @@ def renew(module: DistributedDataParallel) -> None:
     state = module.__getstate__()
     module.reducer = module.logger = None  # their hooks on parameters go first
     module.__setstate__(state)
-    # Pickling keeps what the last forward pass said to the next, and a new process has heard none.
-    module.require_forward_param_sync = True
-    module._static_graph_delay_allreduce_enqueued = False
     module._comm_hooks = []
     for hook, hook_state in hooks:
         module.register_comm_hook(hook_state, hook)
-
-
-class Passes:
-    """Sees whether the last forward pass of a module was one whose backward pass did not come.
-
-    Its reducer waits for that on, and reduces the next gradients of any, also under no_sync().
-    """
-
-    def __init__(self, module: DistributedDataParallel) -> None:
-        self.module = module
-        self._stamps: list[int] | None = None  # when gradients came, as of the last forward pass
-        module.register_forward_hook(self._note)
-
-    @torch.compiler.disable
-    def _note(self, module: DistributedDataParallel, *_) -> None:
-        if torch.is_grad_enabled() and module.require_backward_grad_sync:
-            self._stamps = module.reducer.get_backward_stats()
-
-    def waits(self) -> bool:
-        return self._stamps is not None and self.module.reducer.get_backward_stats() == self._stamps
-
-    def renew(self) -> None:
-        self._stamps = None
-        renew(self.module)
 
 
 def _shares(module: DistributedDataParallel) -> bool:
