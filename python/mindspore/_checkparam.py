@@ -7,6 +7,7 @@ class (`prim_name`).
 import math
 
 from mindspore import _checkparam_kinds, _names
+from mindspore._checkparam_kinds import _named, _several, _subject
 
 EQ, NE, LT, LE, GT, GE = range(1, 7)
 INC_NEITHER, INC_LEFT, INC_RIGHT, INC_BOTH = range(7, 11)
@@ -21,11 +22,6 @@ _COMPARED = {
     GE: ("at least", lambda a, b: a >= b),
 }
 _RANGES = {INC_NEITHER: "()", INC_LEFT: "[)", INC_RIGHT: "(]", INC_BOTH: "[]"}
-
-
-def _subject(arg_name, prim_name) -> str:
-    name = f"'{arg_name}'" if arg_name else "the value"
-    return f"{prim_name}: {name}" if prim_name else name
 
 
 def _check_kind(value, kind, arg_name, prim_name, takes_arrays=False) -> None:
@@ -134,11 +130,10 @@ def check_string(arg_value, valid_values, arg_name=None, prim_name=None):
 
 def check_value_type(arg_name, arg_value, valid_types, prim_name=None):
     """A value of one of the types; a bool is no int."""
-    kinds = tuple(valid_types) if isinstance(valid_types, (list, tuple, set)) else (valid_types,)
+    kinds = _several(valid_types)
     is_hidden_bool = isinstance(arg_value, bool) and bool not in kinds
     if is_hidden_bool or not isinstance(arg_value, kinds):
-        names = " or ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
-        raise TypeError(f"{_subject(arg_name, prim_name)} is {names}, not {type(arg_value).__name__}")
+        raise TypeError(f"{_subject(arg_name, prim_name)} is {_named(kinds)}, not {type(arg_value).__name__}")
     return arg_value
 
 

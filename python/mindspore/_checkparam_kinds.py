@@ -5,12 +5,13 @@ import inspect
 import re
 
 
-def _names(kinds) -> str:
+def _named(kinds) -> str:
     return " or ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
 
 
 def _subject(arg_name, prim_name) -> str:
-    return f"{prim_name}: '{arg_name}'" if prim_name else f"'{arg_name}'"
+    name = f"'{arg_name}'" if arg_name else "the value"
+    return f"{prim_name}: {name}" if prim_name else name
 
 
 def _several(kinds) -> tuple:
@@ -27,7 +28,7 @@ def check_type_name(arg_name, arg_type, valid_types, prim_name):
     """One of the dtypes or types; of the type of a tensor the dtype counts, and is given back."""
     kind, kinds = _element(arg_type), _several(valid_types)
     if kind not in kinds:
-        raise TypeError(f"{_subject(arg_name, prim_name)} is {_names(kinds)}, not {_names([kind])}")
+        raise TypeError(f"{_subject(arg_name, prim_name)} is {_named(kinds)}, not {_named([kind])}")
     return kind
 
 
@@ -40,7 +41,7 @@ def check_subclass(arg_name, type_, template_types, prim_name, addition_error_in
     if any(issubclass_(type_, kind) or (is_tensor and _holds(kind, type_)) for kind in kinds):
         return
     note = f" {addition_error_info}" if addition_error_info else ""
-    raise TypeError(f"{_subject(arg_name, prim_name)} is {_names(kinds)}, not {type_}{note}")
+    raise TypeError(f"{_subject(arg_name, prim_name)} is {_named(kinds)}, not {type_}{note}")
 
 
 def _holds(kind, tensor_type) -> bool:
@@ -136,7 +137,7 @@ def _check_elements(arg_name, elements, kinds, prim_name) -> None:
     for element in elements:
         if not isinstance(element, tuple(kinds)):
             raise TypeError(
-                f"{_subject(arg_name, prim_name)} holds {_names(kinds)}, "
+                f"{_subject(arg_name, prim_name)} holds {_named(kinds)}, "
                 f"not {element!r} of {type(element).__name__}"
             )
 
