@@ -77,11 +77,19 @@ class ProfileOfProgram {
     report_use(real_environment());
     ::unsetenv("MUSTER_PROFILE");  // no processes of this one record, too
     start_profile().value();
+    is_open_ = true;
+    std::atexit([] {  // destructors do not run where the body calls exit()
+      if (is_open_)
+        log::warning(
+            "the profile is lost: the program called exit() within train::run; return from its function "
+            "instead");
+    });
   }
   ProfileOfProgram(const ProfileOfProgram&) = delete;
   ProfileOfProgram& operator=(const ProfileOfProgram&) = delete;
   ~ProfileOfProgram() {
     if (!folder_) return;
+    is_open_ = false;
     const auto path = stop_profile(*folder_);
     if (!path)
       log::warning("the profile is lost: " + path.error().message);
@@ -92,6 +100,7 @@ class ProfileOfProgram {
  private:
   const std::optional<std::string> folder_ = real_environment().get("MUSTER_PROFILE");
   const std::uint32_t rank_ = rank();
+  static inline bool is_open_ = false;
 };
 
 int fail_with(const std::string& reason, int exit_code) {

@@ -69,5 +69,13 @@ TEST(RunDeathTest, PrintsAnErrorAndGivesAStatusOtherThan0) {
   EXPECT_EXIT(run_and_exit(body), ::testing::ExitedWithCode(1), HasSubstr("no such digit"));
 }
 
+TEST(RunDeathTest, NamesTheProfileThatACallOfExitLoses) {
+  const auto run_profiled = [] {
+    ::setenv("MUSTER_PROFILE", "unused", 1);
+    return run([] { std::exit(0); });
+  };
+  EXPECT_EXIT(run_profiled(), ::testing::ExitedWithCode(0), HasSubstr("the profile is lost"));
+}
+
 }  // namespace
 }  // namespace muster::train
