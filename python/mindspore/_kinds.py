@@ -562,7 +562,8 @@ def _positional(init) -> tuple:
     """The names of a function's arguments, without `self`."""
     while hasattr(init, "__wrapped__"):
         init = init.__wrapped__
-    return init.__code__.co_varnames[1 : init.__code__.co_argcount]
+    code = getattr(init, "__code__", None)  # None: the library's own, of C++
+    return code.co_varnames[1 : code.co_argcount] if code else ()
 
 
 def watch(name: str, made):

@@ -178,6 +178,19 @@ def _finish(instance) -> None:
     base.__init__(instance)
 
 
+def _allow_second_init(base) -> None:
+    """super().__init__() again, as where two classes of a script each call it, changes nothing."""
+    make = base.__init__
+
+    @functools.wraps(make)
+    def init(self, *args, **kwargs):
+        if not (isinstance(self, base) and _core._is_ready(self)):
+            make(self, *args, **kwargs)
+
+    init.__nb_signature__ = make.__nb_signature__  # what tells of arguments reads it
+    base.__init__ = init
+
+
 def _watch_init(kind) -> None:
     init = kind.__init__
     is_of_library = not isinstance(init, types.FunctionType)
@@ -231,6 +244,7 @@ def _leave_metaclass(cls, root) -> None:
 def _watch_subclasses_of(root) -> None:
     def watch_init(cls, **arguments):
         super(root, cls).__init_subclass__(**arguments)
+        _core._take_bases(cls)
         for meta in {_left[base] for base in cls.__mro__ if base in _left}:
             if not issubclass(type(cls), meta):
                 raise TypeError(
@@ -244,6 +258,9 @@ def _watch_subclasses_of(root) -> None:
 
     root.__init_subclass__ = classmethod(watch_init)
 
+
+for _kind in (_core.Cell, *_TAKES_NOTHING):
+    _allow_second_init(_kind)
 
 for _kind in list(vars(_core).values()):
     if isinstance(_kind, type) and _kind.__bases__ == (object,):

@@ -101,6 +101,70 @@ def test_a_class_of_cells_may_have_a_metaclass_of_the_scripts_own():
     assert widths == [(3,), (4,), (), (5,)]  # one of them is the copy
 
 
+class _Grows(nn.Cell):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Dense(2, width)
+
+
+class _Counts(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def count(self):
+        self.calls += 1
+
+
+def test_a_class_may_derive_from_two_cells():
+    class Net(_Grows, _Counts):
+        def __init__(self):
+            _Grows.__init__(self, 3)
+            _Counts.__init__(self)
+
+        def construct(self, x):
+            self.count()
+            return self.fc(x)
+
+    net = Net()
+    assert net(muster.Tensor(numpy.ones((1, 2), numpy.float32))).shape == (1, 3)
+    assert (net.calls, len(net.trainable_params())) == (1, 2)
+    assert isinstance(net, _Grows) and isinstance(net, _Counts)
+
+    class Stack(nn.SequentialCell, _Counts):
+        def __init__(self):
+            nn.SequentialCell.__init__(self, nn.Dense(2, 3))
+            self.calls = 0
+
+    stack = Stack()
+    assert stack(muster.Tensor(numpy.ones((1, 2), numpy.float32))).shape == (1, 3)
+    stack.count()
+    assert (stack.calls, len(stack)) == (1, 1)
+
+
+def test_a_class_of_a_cell_and_something_else_of_the_library_is_refused():
+    with pytest.raises(TypeError, match="multiple"):
+
+        class Net(_Counts, train.Callback):
+            pass
+
+
+def test_a_second_call_of_super_init_changes_nothing():
+    class Net(_Grows):
+        def __init__(self):
+            super().__init__(3)
+            nn.Cell.__init__(self)
+
+    assert [each.name for each in Net().trainable_params()] == ["fc.weight", "fc.bias"]
+
+    class Notes(train.Callback):
+        def __init__(self):
+            super().__init__()
+            super().__init__()
+
+    Notes()
+
+
 def test_a_metaclass_that_would_act_later_is_refused():
     class Counting(type(nn.Cell)):
         def __call__(cls, *args):
