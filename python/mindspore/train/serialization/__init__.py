@@ -32,7 +32,8 @@ def save_checkpoint(
     format="ckpt",
     **settings,
 ):
-    """A cell's parameters, a dict, or a list of {"name": ..., "data": ...}; `append_dict` adds numbers.
+    """A cell's parameters, a dict, or a list of {"name": ..., "data": ...}; `append_dict` adds numbers,
+    tensors and strings.
 
     Of divided parameters each file has wholes, in a call of all workers; with integrated_save=False each
     worker writes its pieces, with their layout in the file."""
@@ -57,10 +58,10 @@ def save_checkpoint(
         items = {item["name"]: item["data"] for item in save_obj}
     if choice_func is not None:
         items = {name: value for name, value in items.items() if choice_func(name)}
-    appended = {key: _kept(call, key, value) for key, value in (append_dict or {}).items()}
+    items |= {key: _kept(value) for key, value in (append_dict or {}).items()}
     name = _path(call, ckpt_file_name)
     name = name if name.endswith(format) else f"{name}.{format}"
-    muster.save_checkpoint({**items, **appended}, name, bool(integrated_save))
+    _write(call, items, name, bool(integrated_save))
     if crc_check:
         from mindspore.train.serialization import _checksums
 
@@ -77,13 +78,24 @@ def _note_lost(call: str, parameters: list) -> None:
     )
 
 
-def _kept(call: str, name: str, value):
+def _kept(value):
     """What a file keeps of an entry of append_dict: of a generator its state."""
     if hasattr(value, "get_state") and hasattr(value, "manual_seed"):
         return value.get_state()
-    if isinstance(value, str):
-        raise TypeError(f"{call}: append_dict has a string, {name!r}: a checkpoint keeps numbers and tensors")
     return value
+
+
+def _write(call: str, items: dict, path: str, is_whole: bool) -> None:
+    strings = {name: value for name, value in items.items() if isinstance(value, str)}
+    if not strings:
+        muster.save_checkpoint(items, path, is_whole)
+        return
+    if path.endswith("safetensors"):
+        raise TypeError(f"{call}: {next(iter(strings))!r} is a string, which a file of 'ckpt' alone keeps")
+    from mindspore.train.serialization import _strings
+
+    tensors = {name: value for name, value in items.items() if name not in strings}
+    _strings.write(path, strings, lambda file: muster.save_checkpoint(tensors, file, is_whole))
 
 
 def _path(call, name) -> str:
@@ -135,9 +147,12 @@ def _read(call: str, path: str, is_checked: bool) -> dict:
 
         _checksums.check(call, path)
     try:
-        return muster.load_checkpoint(path)
+        values = muster.load_checkpoint(path)
     except FileNotFoundError as error:
         raise _errors.MissingFileError(str(error)) from None
+    from mindspore.train.serialization import _strings
+
+    return values | _strings.read(path)
 
 
 def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundancy=False):
@@ -149,7 +164,7 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
     _refuse_settings(call, {"remove_redundancy": remove_redundancy})
     if not isinstance(net, muster.Cell):
         raise TypeError(f"{call}: net is a Cell, not {type(net).__name__}")
-    values = dict(parameter_dict)
+    values = {name: value for name, value in dict(parameter_dict).items() if not isinstance(value, str)}
     for name, value in values.items():
         if not isinstance(name, str) or not hasattr(value, "dtype"):
             raise TypeError(f"{call}: a dict of names and parameters is needed, not {name!r}: {value!r}")
