@@ -120,3 +120,53 @@ def test_a_checkpoint_that_cannot_hold_two_parameters_of_one_name_says_so(tmp_pa
     ms.save_checkpoint(Parts(), str(tmp_path / "parts.ckpt"))
     assert "several parameters have the name weight" in capfd.readouterr().err
     assert ms.load_checkpoint(str(tmp_path / "parts.ckpt"))["weight"].shape == (1, 2)
+
+
+def test_a_list_of_parameters_is_saved_by_their_names(tmp_path):
+    path = str(tmp_path / "net.ckpt")
+    net = nn.Dense(2, 3)
+    ms.save_checkpoint(list(net.trainable_params()), path)
+    assert sorted(ms.load_checkpoint(path)) == ["bias", "weight"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([3], "a list of parameters, or of dicts with 'name' and 'data', and has int 3"),
+        ([{"name": "a"}], "a list of parameters, or of dicts"),
+        ([{"name": 1, "data": Tensor([1.0])}], "a name in save_obj is a string, not 1"),
+        ([{"name": "a", "data": "text"}], "the data of 'a' in save_obj is a tensor, not 'text'"),
+    ],
+)
+def test_what_cannot_be_saved_says_what_a_list_may_have(given, words, tmp_path):
+    with pytest.raises(TypeError, match=words):
+        ms.save_checkpoint(given, str(tmp_path / "net.ckpt"))
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "arguments"),
+    [
+        (ValueError, "no entry of the file is left", {"choice_func": lambda name: name.startswith("z")}),
+        (ValueError, "no entry of the file is left", {"specify_prefix": "z"}),
+        (ValueError, "no entry of the file is left", {"filter_prefix": ["w", "b"]}),
+        (ValueError, "choice_func failed", {"choice_func": lambda name: name.startswith(3)}),
+        (TypeError, "filter_prefix is a string or a list of strings, not 3", {"filter_prefix": 3}),
+        (TypeError, "specify_prefix is a list of strings", {"specify_prefix": ["w", 3]}),
+        (ValueError, "filter_prefix has a prefix or more", {"filter_prefix": []}),
+        (ValueError, "specify_prefix has a prefix or more", {"specify_prefix": ""}),
+    ],
+)
+def test_a_choice_that_leaves_nothing_of_a_file_is_an_error(error, words, arguments, tmp_path):
+    path = str(tmp_path / "net.ckpt")
+    ms.save_checkpoint(nn.Dense(2, 3), path)
+    with pytest.raises(error, match=words):
+        ms.load_checkpoint(path, **arguments)
+    # Prefixes override a choice, as in MindSpore.
+    chosen = ms.load_checkpoint(path, specify_prefix="w", choice_func=lambda name: name == "bias")
+    assert list(chosen) == ["weight"]
+
+
+def test_parameters_are_loaded_from_a_dict_alone():
+    for given in ("", [], None, 3):
+        with pytest.raises(TypeError, match="parameter_dict is a dict"):
+            ms.load_param_into_net(nn.Dense(2, 3), given)

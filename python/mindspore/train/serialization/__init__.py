@@ -55,7 +55,7 @@ def save_checkpoint(
     elif isinstance(save_obj, dict):
         items = dict(save_obj)
     else:
-        items = {item["name"]: item["data"] for item in save_obj}
+        items = _choice().items_of(call, save_obj)
     if choice_func is not None:
         items = {name: value for name, value in items.items() if choice_func(name)}
     items |= {key: _kept(value) for key, value in (append_dict or {}).items()}
@@ -121,21 +121,17 @@ def load_checkpoint(
     is_checked = settings.pop("crc_check", False)
     _refuse_settings(call, {"dec_key": dec_key, **settings})
     values = _read(call, _path(call, ckpt_file_name), is_checked)
-
-    def prefixes(given):
-        return (given,) if isinstance(given, str) else tuple(given)
-
-    if filter_prefix is not None:
-        values = {
-            name: value for name, value in values.items() if not name.startswith(prefixes(filter_prefix))
-        }
-    if specify_prefix is not None:
-        values = {name: value for name, value in values.items() if name.startswith(prefixes(specify_prefix))}
-    if choice_func is not None:
-        values = {name: value for name, value in values.items() if choice_func(name)}
+    if any(each is not None for each in (specify_prefix, filter_prefix, choice_func)):
+        values = _choice().chosen(call, values, specify_prefix, filter_prefix, choice_func)
     if net is not None:
         load_param_into_net(net, values, strict_load)
     return values
+
+
+def _choice():
+    from mindspore.train.serialization import _choice
+
+    return _choice
 
 
 def _read(call: str, path: str, is_checked: bool) -> dict:
@@ -164,7 +160,9 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
     _refuse_settings(call, {"remove_redundancy": remove_redundancy})
     if not isinstance(net, muster.Cell):
         raise TypeError(f"{call}: net is a Cell, not {type(net).__name__}")
-    values = {name: value for name, value in dict(parameter_dict).items() if not isinstance(value, str)}
+    if not isinstance(parameter_dict, dict):
+        raise TypeError(f"{call}: parameter_dict is a dict, not {type(parameter_dict).__name__}")
+    values = {name: value for name, value in parameter_dict.items() if not isinstance(value, str)}
     for name, value in values.items():
         if not isinstance(name, str) or not hasattr(value, "dtype"):
             raise TypeError(f"{call}: a dict of names and parameters is needed, not {name!r}: {value!r}")
