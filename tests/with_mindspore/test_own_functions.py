@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy as np
 import pytest
 from places import COMPAT_PACKAGES
 
@@ -89,5 +90,83 @@ def test_a_gradient_for_each_argument_is_needed():
     def summed(x, y):
         return Short.apply(x, y)[0].sum()
 
-    with pytest.raises(ValueError, match="1 gradients of 2 inputs"):
-        ms.grad(summed)(Tensor([1.0]), Tensor([2.0]))
+    words = "Function backward return a wrong number of gradients: 1 of 2 inputs"
+    for error in (RuntimeError, ValueError):
+        with pytest.raises(error, match=words):
+            ms.grad(summed)(Tensor([1.0]), Tensor([2.0]))
+
+
+def applied(backward, forward=lambda ctx, x, y: x + y):
+    kind = type("Own", (_Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    return kind.apply
+
+
+def gradients(function, *inputs):
+    return [each.asnumpy() for each in ops.GradOperation(get_all=True)(function)(*inputs)]
+
+
+def test_a_gradient_is_summed_and_cast_to_its_input():
+    wide = Tensor([[1, 1, 1], [1, 1, 1], [2, 2, 2]], ms.int64)
+    function = applied(lambda ctx, gradient: (wide, wide))
+    x, y = Tensor([3.0, 3.0, 3.0]), Tensor(np.ones((3, 3), np.float32))
+    of_x, of_y = gradients(function, x, y)
+    assert of_x.dtype == of_y.dtype == np.float32
+    assert of_x.tolist() == [4, 4, 4]
+    assert of_y.tolist() == wide.asnumpy().tolist()
+    assert gradients(function, Tensor(np.ones((3, 1), np.float32)), y)[0].tolist() == [[3], [3], [6]]
+    assert gradients(function, Tensor(1.0), y)[0].tolist() == 12
+
+
+@pytest.mark.parametrize(
+    ("gradient", "words"),
+    [
+        (Tensor(np.ones((2, 4), np.float32)), r"of shape \(2, 4\) is not that of an input of shape \(3,\)"),
+        (Tensor(1.0), r"of shape \(\) is not that of an input of shape \(3,\)"),
+        (4, "Gradient should be none or tensor, not int 4"),
+    ],
+)
+def test_what_is_no_gradient_of_an_input_is_an_error(gradient, words):
+    function = applied(lambda ctx, arriving: (arriving, gradient))
+    with pytest.raises(RuntimeError, match=words):
+        gradients(function, Tensor([3.0, 3.0, 3.0]), Tensor([3.0, 3.0, 3.0]))
+
+
+def test_a_number_has_no_gradient():
+    function = applied(lambda ctx, gradient: (gradient, gradient))
+    with pytest.raises(RuntimeError, match="Input is not tensor, but gradient is not none"):
+        ms.grad(lambda x: function(x, 3))(Tensor([3.0]))
+
+
+def test_which_inputs_may_have_gradients_is_known_in_both_directions():
+    seen = []
+
+    def forward(ctx, x, number, frozen):
+        seen.append(ctx.needs_input_grad)
+        return x * number * frozen
+
+    def backward(ctx, gradient):
+        seen.append(ctx.needs_input_grad)
+        return gradient * 5, None, None
+
+    function = applied(backward, forward)
+    frozen = Parameter(Tensor([2.0]), name="frozen", requires_grad=False)
+    assert ms.grad(lambda x: function(x, 3, frozen))(Tensor([1.0])).asnumpy().tolist() == [5]
+    assert set(seen) == {(True, False, False)}
+
+
+def test_no_gradient_flows_through_outputs_that_are_marked_so():
+    def forward(ctx, x, y):
+        double, triple = x * 2, x * 3
+        ctx.mark_non_differentiable(triple)
+        return double, triple
+
+    function = applied(lambda ctx, of_double, of_triple: (of_double + of_triple, None), forward)
+    x, y = Tensor([1.0]), Tensor([2.0])
+    assert [each.tolist() for each in gradients(function, x, y)] == [[1], [0]]
+
+    def marked(ctx, x, y):
+        ctx.mark_non_differentiable(x)
+        return x
+
+    function = applied(lambda ctx, gradient: (gradient * 7, gradient * 7), marked)
+    assert [each.tolist() for each in gradients(function, x, y)] == [[0], [0]]

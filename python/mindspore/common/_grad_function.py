@@ -1,7 +1,7 @@
 """mindspore.common._grad_function: a function with a gradient of its own, without a cell."""
 
 import muster
-from mindspore import _names
+from mindspore import _errors, _names
 from muster import Cell, ops
 
 
@@ -12,25 +12,71 @@ class _Applied(Cell):
         super().__init__(auto_prefix=False)
         self._kind, self._settings = kind, settings
         self._ctx = kind()
+        self._is_constant = ()
 
     def construct(self, *inputs):
-        return self._kind.forward(self._ctx, *inputs, **self._settings)
+        self._ctx.needs_input_grad = tuple(map(_needs_gradient, inputs))
+        given = self._kind.forward(self._ctx, *inputs, **self._settings)
+        outputs = given if isinstance(given, tuple) else (given,)
+        constants = self._ctx.non_differentiable
+        self._is_constant = tuple(any(each is one for one in constants) for each in outputs)
+        return given
 
     def bprop(self, *given):
         *inputs, _, gradient = given
         arriving = gradient if isinstance(gradient, tuple) else (gradient,)
+        if all(self._is_constant):
+            return tuple(_fitted(self._kind, each, None) for each in inputs)
+        arriving = tuple(
+            ops.zeros_like(each) if is_constant else each
+            for each, is_constant in zip(arriving, self._is_constant, strict=True)
+        )
         leaving = self._kind.backward(self._ctx, *arriving)
         leaving = leaving if isinstance(leaving, tuple) else (leaving,)
         if len(leaving) != len(inputs):
-            raise ValueError(
-                f"{self._kind.__name__}.backward: {len(leaving)} gradients of {len(inputs)} inputs"
+            raise _errors.ArgumentError(
+                f"{self._kind.__name__}: Function backward return a wrong number of gradients: "
+                f"{len(leaving)} of {len(inputs)} inputs"
             )
-        return tuple(map(_given, inputs, leaving))
+        return tuple(_fitted(self._kind, *each) for each in zip(inputs, leaving, strict=True))
 
 
-def _given(value, gradient):
-    """None stands for no gradient."""
-    return ops.zeros_like(value) if gradient is None and isinstance(value, muster.Tensor) else gradient
+def _needs_gradient(value) -> bool:
+    return isinstance(value, muster.Tensor) and getattr(value, "requires_grad", True)
+
+
+def _fitted(kind, value, gradient):
+    """The gradient with the shape and the dtype of its input; None stands for no gradient."""
+    is_tensor = isinstance(value, muster.Tensor)
+    if gradient is None:
+        return ops.zeros_like(value) if is_tensor else None
+    where = f"{kind.__name__}.backward"
+    if not is_tensor:
+        raise _errors.ArgumentError(
+            f"{where}: Input is not tensor, but gradient is not none: give None for "
+            f"{type(value).__name__} {value!r}"
+        )
+    if not isinstance(gradient, muster.Tensor):
+        raise _errors.ArgumentError(
+            f"{where}: Gradient should be none or tensor, not {type(gradient).__name__} {gradient!r}"
+        )
+    return _reduced(where, gradient, tuple(value.shape)).astype(value.dtype)
+
+
+def _reduced(where: str, gradient, shape: tuple[int, ...]):
+    """Summed over the axes along which an input of this shape was broadcast."""
+    given = tuple(gradient.shape)
+    if given == shape:
+        return gradient
+    more = len(given) - len(shape)
+    broadcast = [axis for axis in range(len(given)) if axis < more or shape[axis - more] == 1 != given[axis]]
+    summed = ops.reduce_sum(gradient, tuple(broadcast), True) if broadcast else gradient
+    if more < 0 or tuple(summed.shape)[more:] != shape:
+        raise _errors.ArgumentError(
+            f"{where}: a gradient of shape {given} is not that of an input of shape {shape}, "
+            "nor what the input can be broadcast to"
+        )
+    return ops.reshape(summed, shape)
 
 
 class _Function:
@@ -40,6 +86,8 @@ class _Function:
     """
 
     saved_tensors = ()
+    needs_input_grad = ()  # for each argument whether it is a tensor that may have a gradient
+    non_differentiable = ()
 
     @staticmethod
     def forward(ctx, *args, **kwargs):
@@ -64,7 +112,8 @@ class _Function:
         """Nothing: a tensor that is changed in place is another value."""
 
     def mark_non_differentiable(self, *args):
-        """Nothing: backward() says what has no gradient."""
+        """No gradient flows back through these outputs of forward()."""
+        self.non_differentiable = args
 
     def set_materialize_grads(self, value):
         """Nothing: gradients of what nobody used are zeros."""
