@@ -28,6 +28,11 @@ def _passed(gradient, functions):
     return gradient
 
 
+def hooks_of(value) -> list:
+    """The functions that the gradient of a tensor goes through, by now, the first one first."""
+    return list(_hooked[id(value)][1].values()) if id(value) in _hooked else []
+
+
 def gradient_hooks(value):
     """What the gradient of an argument goes through: the functions that its tensors have by now; None where
     no tensor at all has one."""
@@ -39,7 +44,7 @@ def gradient_hooks(value):
     if isinstance(value, dict):
         named = {name: gradient_hooks(each) for name, each in value.items()}
         return lambda gradients: {name: named[name](each) for name, each in gradients.items()}
-    functions = tuple(_hooked[id(value)][1].values()) if id(value) in _hooked else ()
+    functions = hooks_of(value)
     return lambda gradient: _passed(gradient, functions)
 
 

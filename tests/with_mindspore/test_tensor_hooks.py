@@ -101,3 +101,27 @@ def test_hooks_of_an_argument_leave_gradients_of_parameters_alone():
     x.register_hook(lambda g: g + 100)
     _, (of_x, (of_weight,)) = ms.value_and_grad(lambda a: a * weight, 0, [weight])(x)
     assert (of_x.asnumpy(), of_weight.asnumpy()) == (102, 3)
+
+
+def test_the_hooks_of_a_tensor_are_those_that_nobody_took_away():
+    def first(gradient):
+        return gradient * 2
+
+    def second(gradient):
+        return gradient + 1
+
+    x = Tensor([2.0, 3.0])
+    assert x.hooks() == []
+    handle = x.register_hook(first)
+    x.register_hook(second)
+    assert x.hooks() == [first, second]
+    handle.remove()
+    assert x.hooks() == [second]
+
+    def f(x):
+        y = x * x
+        y.register_hook(first)
+        assert y.hooks() == [first]
+        return y
+
+    assert ops.grad(f)(Tensor([2.0])).asnumpy().tolist() == [8]
