@@ -328,3 +328,43 @@ def test_a_request_to_exit_ends_all_workers_behind_one_step_with_what_they_have(
         assert [process.wait() for process in job.everybody()] == [0, 0, 0]
         for worker in job.workers:
             assert int(re.search(r"ended (\d+)", worker.output())[1]) == ends[0] + 4
+
+
+FITTED = """
+import os
+import signal
+
+folder = FOLDER + f"/rank_{get_rank()}"
+net = Net()
+os.makedirs(folder)
+ms.save_checkpoint(net, folder + "/Net_train.ckpt")  # of an earlier training that was asked to end
+
+class Sums(train.Callback):
+    def on_train_epoch_end(self, run_context):
+        print("trained", float(np.abs(net.fc1.weight.asnumpy()).sum()))
+    def on_eval_begin(self, run_context):
+        print("judged", float(np.abs(net.fc1.weight.asnumpy()).sum()))
+
+model = train.Model(net, nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1), metrics={"loss"})
+before = signal.getsignal(signal.SIGTERM)
+leave = train.OnRequestExit(save_mindir=False, directory=FOLDER)
+model.fit(3, rows(), rows(), callbacks=[leave, Sums()])
+print("listens", signal.getsignal(signal.SIGTERM) != before)
+"""
+
+
+def test_a_fit_goes_on_with_what_it_has_trained_and_then_listens_no_more(tmp_path):
+    text = output_alone(SETUP + FITTED.replace("FOLDER", repr(str(tmp_path))))
+    trained, judged = (re.findall(rf"{word} (\S+)", text) for word in ("trained", "judged"))
+    assert trained == judged and len(set(trained)) == 3
+    assert "listens False" in text
+
+
+def test_more_workers_than_before_all_go_on_with_what_was_saved(tmp_path):
+    (tmp_path / "exit.json").write_text(json.dumps({"GracefulExit": 1}))
+    ends = []
+    for workers, epochs in ((1, 5), (2, 1)):
+        texts = outputs(exit_script(tmp_path, epochs).removeprefix(SETUP), workers)
+        ends.append({int(re.search(r"ended (\d+)", text)[1]) for text in texts})
+        (tmp_path / "exit.json").unlink(missing_ok=True)
+    assert ends == [{1}, {1 + 4}]

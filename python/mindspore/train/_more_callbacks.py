@@ -1,5 +1,6 @@
 """Callbacks that are written in Python."""
 
+import contextlib
 import json
 import os
 import signal
@@ -70,7 +71,8 @@ class OnRequestExit(Callback):
 
     Args:
         save_ckpt: Whether the parameters of the network and the optimizer are saved, as
-            DIRECTORY/rank_RANK/NAME_train.ckpt (NAME_eval.ckpt). The next training begins with them.
+            DIRECTORY/rank_RANK/NAME_train.ckpt (NAME_eval.ckpt). The next training begins with them; a worker
+            that has no file, since there were fewer, with those of worker 0.
         save_mindir: Noted once: there is no MindIR.
         file_name, directory: NAME and DIRECTORY.
         config_file: The JSON file; None: none. One that is not there, or no JSON, asks for nothing.
@@ -103,11 +105,13 @@ class OnRequestExit(Callback):
         self.save_ckpt, self.save_mindir, self.sig = save_ckpt, save_mindir, sig
         self.config_file = config_file
         rank = _core._context()["rank"]
-        folder = os.path.join(os.path.abspath(directory or "."), f"rank_{rank}")
+        self._folder = os.path.abspath(directory or ".")
+        folder = os.path.join(self._folder, f"rank_{rank}")
         self.train_name = os.path.join(folder, f"{file_name}_train")
         self.eval_name = os.path.join(folder, f"{file_name}_eval")
         self.exit = False  # whether this worker was asked
         self._ends = False  # whether all workers know that one was
+        self._trains = False  # a training is under way: evaluations of fit are a part of it
         self._before = None
         self._workers = None
 
@@ -115,7 +119,9 @@ class OnRequestExit(Callback):
         self.exit = True
 
     def _listen(self):
-        self._before = signal.signal(self.sig, self._note)
+        before = signal.signal(self.sig, self._note)
+        if before != self._note:
+            self._before = before
         workers = _core._context()["world_size"]
         if self._workers is None and workers > 1:
             self._workers = muster.new_group(range(workers))
@@ -153,13 +159,16 @@ class OnRequestExit(Callback):
         serialization.save_checkpoint(muster.Model(network).gather_parameters(), name + ".ckpt")
 
     def _load(self, network, *names):
+        first = os.path.join(self._folder, "rank_0")  # files hold wholes, as good for any worker
         for name in names:
-            if self.save_ckpt and os.path.isfile(name + ".ckpt"):
-                serialization.load_checkpoint(name + ".ckpt", net=network)
-                return
+            for each in (name, os.path.join(first, os.path.basename(name))):
+                if self.save_ckpt and os.path.isfile(each + ".ckpt"):
+                    serialization.load_checkpoint(each + ".ckpt", net=network)
+                    return
 
     def on_train_begin(self, run_context):
         """Listens, and begins with what was saved."""
+        self._trains = True
         self._listen()
         self._load(run_context.original_args().train_network, self.train_name)
 
@@ -172,10 +181,13 @@ class OnRequestExit(Callback):
 
     def on_train_end(self, run_context):
         """Listens no more."""
+        self._trains = False
         self._stop_listening()
 
     def on_eval_begin(self, run_context):
-        """Listens, and evaluates what was saved."""
+        """Listens, and evaluates what was saved; in a fit what it has trained."""
+        if self._trains:
+            return
         self._listen()
         self._load(run_context.original_args().eval_network, self.eval_name, self.train_name)
 
@@ -188,7 +200,8 @@ class OnRequestExit(Callback):
         """Saves, if it was asked to end, and listens no more."""
         if self._ends:
             self._save(run_context.original_args().eval_network, self.eval_name)
-        self._stop_listening()
+        if not self._trains:
+            self._stop_listening()
 
 
 class BackupAndRestore(Callback):
@@ -229,8 +242,9 @@ class BackupAndRestore(Callback):
 
     def on_train_end(self, run_context):
         """Removes the file of a training that is done."""
-        if self._deletes and os.path.exists(self._file):
-            os.remove(self._file)
+        if self._deletes:
+            with contextlib.suppress(FileNotFoundError):  # another worker may have removed it
+                os.remove(self._file)
 
 
 def data_sink(fn, dataset, sink_size=1, jit_config=None, input_signature=None):
