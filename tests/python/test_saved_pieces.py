@@ -359,3 +359,31 @@ def test_workers_of_stages_save_the_whole_together_or_what_each_has(tmp_path):
         assert ("told" in text and "worker 1" in text) == (number == "first")
     joined = 'print("hash", hash_of(muster.load_checkpoint(f"{folder}/part")))\n'
     assert hashes(output_alone(script("columns", joined, tmp_path)), 1) == {wanted}
+
+
+BY_RANK = """
+strategy = f"{folder}/source.json"
+if workers > 1:
+    muster.ops.all_reduce(Tensor([1.0])).asnumpy()
+    os.makedirs(f"{folder}/rank_{rank}", exist_ok=True)
+    AutoParallel(Net()).save_param_strategy_file(strategy)
+    model = train.Model(net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 0.01))
+    model.train(1, rows)
+    ms.save_checkpoint(net, f"{folder}/rank_{rank}/net.ckpt", integrated_save=False)
+    print("hash", hash_of(model.gather_parameters()))
+else:
+    files = {each: f"{folder}/rank_{each}/net.ckpt" for each in ms.rank_list_for_transform(0, strategy)}
+    ms.transform_checkpoint_by_rank(0, files, f"{folder}/made.ckpt", strategy)
+    read = ms.load_checkpoint(f"{folder}/made.ckpt")
+    assert ms.load_param_into_net(net, read)[0] == []
+    print("hash", hash_of(train.Model(net).gather_parameters()))
+"""
+
+
+@pytest.mark.parametrize("layout", ["columns", "stages"])
+def test_the_workers_whose_files_make_up_a_checkpoint_are_named(tmp_path, layout):
+    code = "from mindspore.parallel.auto_parallel import AutoParallel\n" + BY_RANK
+    code = code if layout == "columns" else STAGES.partition("\nnet = Net()")[0] + "\nnet = Net()\n" + code
+    texts = outputs_of_workers(script(layout, code), 4, FOLDER=str(tmp_path))
+    (wanted,) = set().union(*(hashes(text, 1) for text in texts))
+    assert hashes(output_alone(script(layout, code, tmp_path)), 1) == {wanted}

@@ -116,8 +116,8 @@ def save_strategy(path) -> None:
 
 
 def rank_list_for_transform(rank_id, src_strategy_file=None, dst_strategy_file=None):
-    """The workers whose checkpoints make up that of worker `rank_id` under another layout: one, since each
-    has whole parameters.
+    """The workers whose checkpoints make up that of worker `rank_id` under another layout: all those of
+    `src_strategy_file`, whose files may have pieces, or the parameters of one stage; without one worker 0.
 
     Raises:
         TypeError: `rank_id` is no whole number.
@@ -127,10 +127,10 @@ def rank_list_for_transform(rank_id, src_strategy_file=None, dst_strategy_file=N
     if isinstance(rank_id, bool) or not isinstance(rank_id, int):
         raise TypeError(f"rank_list_for_transform: rank_id is a whole number, not {rank_id!r}")
     workers = _workers_of("rank_list_for_transform", dst_strategy_file)
-    _workers_of("rank_list_for_transform", src_strategy_file)
+    sources = _workers_of("rank_list_for_transform", src_strategy_file)
     if rank_id < 0 or (dst_strategy_file is not None and rank_id >= workers):
         raise ValueError(f"rank_list_for_transform: rank_id is {rank_id}, and there are {workers} workers")
-    return [0]
+    return list(range(sources))
 
 
 def transform_checkpoint_by_rank(
