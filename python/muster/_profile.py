@@ -65,14 +65,29 @@ class _Rank:
         yield "dispatch", sum(op[4] for op in self.data["ops"]) - counted
 
 
-def _load(folder):
+def _rank_files(folder):
+    """(rank, path) of what ranks have written."""
+    for name in os.listdir(folder):
+        number = name.removeprefix("rank").removesuffix(".json")
+        if number.isdecimal() and name == f"rank{number}.json":
+            yield int(number), os.path.join(folder, name)
+
+
+def _read(path):
     import json  # here and below: `import muster` loads none of these
 
-    ranks = []
-    for name in os.listdir(folder):
-        if name.startswith("rank") and name.endswith(".json"):
-            with open(os.path.join(folder, name)) as file:
-                ranks.append(_Rank(json.load(file)))
+    try:
+        with open(path) as file:
+            return _Rank(json.load(file))
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ValueError(
+            f"'{path}' is no whole profile ({type(error).__name__}: {error}): record it again, or take the "
+            "file away for a report of the other ranks"
+        ) from error
+
+
+def _load(folder):
+    ranks = [_read(path) for _, path in _rank_files(folder)]
     if not ranks:
         raise FileNotFoundError(f"there is no profile in '{folder}': rank0.json is what a profile writes")
     ranks.sort(key=lambda rank: rank.rank)
@@ -291,18 +306,27 @@ def _arrows(ranks, start):
 
 def report(folder):
     """The tables of a folder's profile as text; writes trace.json there. FileNotFoundError without one."""
-    import json
-
     ranks = _load(folder)
-    with open(os.path.join(folder, "trace.json"), "w") as file:
-        json.dump(_trace(ranks), file)
     dropped = sum(rank.data["dropped"] for rank in ranks)
     return (
         f"{_ranks_table(ranks)}\nops of rank {ranks[0].rank}:\n{_ops_table(ranks[0])}"
         f"{_memory_text(ranks[0])}\n{_hints(ranks)}"
         + (f"{dropped} spans are not in the trace, only in the tables\n" if dropped else "")
-        + f"trace for ui.perfetto.dev or chrome://tracing: {os.path.join(folder, 'trace.json')}\n"
+        + _write_trace(folder, ranks)
     )
+
+
+def _write_trace(folder, ranks):
+    """Where it is, or why it is not: the tables are worth showing without it."""
+    import json
+
+    path = os.path.join(folder, "trace.json")
+    try:
+        with open(path, "w") as file:
+            json.dump(_trace(ranks), file)
+    except OSError as error:
+        return f"no trace is written: {error}\n"
+    return f"trace for ui.perfetto.dev or chrome://tracing: {path}\n"
 
 
 def start():
@@ -310,9 +334,29 @@ def start():
     _core._start_profile()
 
 
+def begin(what):
+    """start() by a part of a script; under `muster profile`, which records that too, it says so: False."""
+    if _records_all:
+        print(
+            f"muster: {what} writes no profile of its own: this run is recorded from begin to end",
+            file=sys.stderr,
+            flush=True,
+        )
+        return False
+    start()
+    return True
+
+
 def stop(folder):
-    """Ends the profile and writes rank<N>.json in `folder`; its path. ValueError where none is recorded."""
-    return _core._stop_profile(os.fspath(folder))
+    """Ends the profile and writes rank<N>.json in `folder`; its path. ValueError where none is recorded.
+
+    What a greater job has left in the folder goes: its ranks would be taken for those of this one.
+    """
+    path = _core._stop_profile(os.fspath(folder))
+    for rank, other in list(_rank_files(folder)) if _core._rank() == 0 else ():
+        if rank >= _core._world_size():
+            os.remove(other)
+    return path
 
 
 def tell(folder, ranks):
@@ -330,14 +374,15 @@ def profile(folder="muster-profile"):
     """Records what runs in a `with` block; behind it the tables are printed and the trace is written.
 
     In a job every rank writes rank<N>.json in `folder`, and `muster profile FOLDER` shows all of them.
-    ValueError where a profile is recorded already.
+    ValueError where a profile is recorded already; where `muster profile` records the whole script, nothing.
     """
-    start()
+    is_mine = begin("train.profile")
     try:
         yield
     finally:
-        stop(folder)
-        tell(folder, _core._world_size())
+        if is_mine:
+            stop(folder)
+            tell(folder, _core._world_size())
 
 
 class Profiler(_core.Callback):
@@ -355,13 +400,17 @@ class Profiler(_core.Callback):
                 f"Profiler: start is {start} and stop {stop}: steps from 1, stop not before start"
             )
         self._first, self._last, self._folder = start, stop, os.fspath(folder)
-        self._is_recording = False
+        self._is_recording = self._has_begun = False
+
+    def on_train_begin(self, run_context):
+        """None of its steps is recorded yet."""
+        self._has_begun = False
 
     def on_train_step_begin(self, run_context):
         """Begins before step `start`."""
         if run_context.cur_step_num == self._first and not self._is_recording:
-            start()
-            self._is_recording = True
+            self._has_begun = True
+            self._is_recording = begin("train.Profiler")
 
     def on_train_step_end(self, run_context):
         """Ends behind step `stop`."""
@@ -370,6 +419,13 @@ class Profiler(_core.Callback):
 
     def __exit__(self, *error):
         self._end()
+        if not self._has_begun and _core._rank() == 0:
+            print(
+                f"muster: train.Profiler recorded nothing: the training did not come to step {self._first}, "
+                "where it starts",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _end(self):
         if self._is_recording:
@@ -385,8 +441,12 @@ class Profiler(_core.Callback):
         """Nothing."""
 
 
+_records_all = False
+
+
 def record_until_exit(folder):
     """What `muster profile` does to a script."""
+    global _records_all
     _core._report_use()
     if os.environ.get("MS_ROLE", "MS_WORKER") != "MS_WORKER":
         return  # the scheduler and servers train nothing
@@ -397,6 +457,7 @@ def record_until_exit(folder):
         tell(folder, _core._world_size())
 
     start()
+    _records_all = True
     atexit.register(end)
 
 
@@ -404,5 +465,5 @@ def show():
     """What `muster profile FOLDER` does."""
     try:
         print(report(sys.argv[1]), end="")
-    except OSError as error:
+    except (OSError, ValueError) as error:
         sys.exit(f"muster profile: {error}")

@@ -151,6 +151,40 @@ def test_two_profiles_at_once_are_refused(tmp_path):
         _profile.start()
 
 
+def test_a_profiler_that_never_began_says_so(tmp_path, capfd):
+    made_model().train(1, data(), train.Profiler(start=10, folder=tmp_path / "p"))
+    told = capfd.readouterr().err
+    assert "recorded nothing: the training did not come to step 10" in told
+    made_model().train(2, data(), train.Profiler(start=10, folder=tmp_path / "p"))
+    assert "recorded nothing" not in capfd.readouterr().err
+
+
+def test_a_folder_keeps_no_ranks_of_a_greater_job(tmp_path, capfd):
+    for name in ("rank1.json", "rank12.json", "rank_table.json", "ranks.txt"):
+        (tmp_path / name).write_text("{}")
+    with train.profile(tmp_path):
+        ops.relu(muster.Tensor([1.0]))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("rank0.json", "rank_table.json", "ranks.txt", "trace.json"),
+    ]
+    assert len(_profile._load(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("content", ["", '{"rank": 0', "[]", '{"rank": 0}', "\0"])
+def test_a_damaged_file_is_named(tmp_path, content):
+    (tmp_path / "rank3.json").write_text(content)
+    with pytest.raises(ValueError, match=r"rank3\.json' is no whole profile .*: record it again"):
+        _profile.report(tmp_path)
+
+
+def test_tables_are_shown_where_no_trace_can_be_written(tmp_path, capfd):
+    (tmp_path / "trace.json").mkdir()
+    with train.profile(tmp_path):
+        ops.relu(muster.Tensor([1.0]))
+    printed = capfd.readouterr().out
+    assert "relu" in printed and "no trace is written: " in printed and "trace.json" in printed
+
+
 def test_a_profile_changes_no_result(tmp_path, capfd):
     def trained(callbacks):
         muster.set_seed(3)
@@ -196,6 +230,37 @@ def test_the_program_profiles_a_script_and_shows_it_again(tmp_path):
     assert re.search(r"^0 +\d", done.stdout, re.MULTILINE)
     again = muster_program(tmp_path, "profile", "p")
     assert again.stdout.splitlines()[:3] == done.stdout.splitlines()[:3]
+
+
+OWN_PROFILES = """
+import numpy, muster
+from muster import dataset as ds, nn, train
+rows = numpy.ones((24, 2), numpy.float32)
+net = nn.Dense(2, 1)
+model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+with train.profile("block"):
+    model.train(1, ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"]).batch(4))
+model.train(1, ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"]).batch(4), train.Profiler(2, 4, "steps"))
+"""
+
+
+def test_a_script_with_profiles_of_its_own_is_profiled_as_a_whole(tmp_path):
+    (tmp_path / "train.py").write_text(OWN_PROFILES)
+    done = muster_program(tmp_path, "profile", "--out", "p", "train.py")
+    assert done.returncode == 0
+    for what in ("train.profile", "train.Profiler"):
+        assert f"{what} writes no profile of its own: this run is recorded from begin to end" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["p"]
+    _, rank = shares_of(tmp_path / "p")
+    assert 12 in {op[3] for op in rank.data["ops"]}
+
+
+def test_a_damaged_profile_is_named_by_the_program(tmp_path):
+    (tmp_path / "rank0.json").write_text("{")
+    done = muster_program(tmp_path, "profile", ".")
+    assert done.returncode == 1
+    assert "muster profile: './rank0.json' is no whole profile" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_who_waits_for_whom_is_seen_in_the_profile_of_a_job(tmp_path):
