@@ -344,3 +344,7 @@ __getattr__ = _names.missing(
     ),
     holders=_HOLDERS,
 )
+if _options := os.environ.get("MS_PROFILER_OPTIONS"):
+    from mindspore import profiler as _profiler
+
+    _profiler._record_by_variable(_options)

@@ -15,6 +15,7 @@ OLDER_PATHS = {
     "mindspore.common.tensor": "mindspore.common",
     "mindspore.common.jit_config": "mindspore.common",
     "mindspore.communication.management": "mindspore.communication",
+    **_below("mindspore.profiler", "envprofiler experimental_config profiler"),
     "mindspore.nn.cell": "mindspore.nn",
     "mindspore.nn.dynamic_lr": "mindspore.nn",
     "mindspore.nn.layer": "mindspore.nn",

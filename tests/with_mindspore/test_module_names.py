@@ -23,8 +23,6 @@ ABSENT = {
     "mindspore.ops.vm_impl_registry",
     "mindspore.parallel.function",
     "mindspore.parallel.function.reshard_func",
-    "mindspore.profiler.envprofiler",
-    "mindspore.profiler.profiler",
     "mindspore.utils",
     "mindspore.utils.runtime_execution_order_check",
     "mindspore.utils.sdc_detect",

@@ -1,9 +1,12 @@
 """mindspore.profiler: where the time goes, written as Muster's profile (a table and a trace for Perfetto)."""
 
 import os
+import weakref
 
 from mindspore import _device, _names
 from muster import _core, _profile
+
+_written: dict[str, int] = {}  # by folder: profiles that this process has written there
 
 
 class _Schedule:
@@ -22,13 +25,11 @@ class _Schedule:
             raise ValueError(f"schedule: active is a number of steps from 1, not {active!r}")
         self.idle, self.active, self.repeat, self.skip_first = wait + warmup, active, repeat, skip_first
 
-    def records(self, step):
-        """Whether step `step`, from 0, is recorded."""
-        step -= self.skip_first
-        round_ = step // (self.idle + self.active)
-        if step < 0 or (self.repeat and round_ >= self.repeat):
-            return False
-        return step % (self.idle + self.active) >= self.idle
+    def turn(self, step):
+        """The turn, from 0, in which step `step`, from 0, is recorded; None: it is not."""
+        turn, at = divmod(step - self.skip_first, self.idle + self.active)
+        is_over = self.repeat and turn >= self.repeat
+        return None if turn < 0 or is_over or at < self.idle else turn
 
 
 def schedule(*, wait, active, warmup=0, repeat=0, skip_first=0):
@@ -44,23 +45,61 @@ def tensorboard_trace_handler(dir_name=None, worker_name=None, analyse_flag=True
     return os.fspath(dir_name or "./data")
 
 
+class _Recording:
+    """What goes on for a Profiler, and ends with it, or with the process, at the latest."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._is_on = False
+
+    def begin(self):
+        """Nothing where it is on already."""
+        self._is_on = self._is_on or _profile.begin("mindspore.profiler")
+
+    def end(self):
+        """Whether anything was written: in a folder of its own where this process wrote here before."""
+        if not self._is_on:
+            return False
+        self._is_on = False
+        place = os.path.abspath(self._folder)
+        _written[place] = number = _written.get(place, 0) + 1
+        folder = self._folder if number == 1 else os.path.join(self._folder, str(number))
+        _profile.stop(folder)
+        _profile.tell(folder, _core._world_size())
+        return True
+
+
+def _checked(name, value, is_right, what):
+    if value is not None and not is_right:
+        raise TypeError(f"Profiler: {name} is {what}, not {type(value).__name__}")
+    return value
+
+
 class Profiler:
     """Records from its creation, or start(), to stop() or analyse(), and writes the profile in `output_path`.
 
     There each rank has rank<N>.json; in a process alone trace.json is written too and the tables are
     printed; in a job `muster profile OUTPUT_PATH` shows all ranks. Settings of accelerators count for
     nothing. With a `schedule`, step() says that a step is done, and only the steps of the schedule are
-    recorded, a profile for each turn: the first in `output_path`, others in `output_path`/2, /3 and so on.
+    recorded, a profile for each turn. A function as on_trace_ready is called with the profiler when one is
+    written. Of several profiles of a process the first is in `output_path`, others in `output_path`/2, /3
+    and so on. One that nobody stops ends with the Profiler, or with the process.
     """
 
     def __init__(
         self, *, output_path="./data", start_profile=True, schedule=None, on_trace_ready=None, **settings
     ):
-        self._path = on_trace_ready if isinstance(on_trace_ready, str) else os.fspath(output_path)
-        self._schedule = schedule if isinstance(schedule, _Schedule) else None
+        if on_trace_ready is tensorboard_trace_handler:  # as examples of MindSpore's have it
+            on_trace_ready = on_trace_ready()
+        is_folder = isinstance(on_trace_ready, str)
+        _checked("on_trace_ready", on_trace_ready, is_folder or callable(on_trace_ready), "a function")
+        what = "what mindspore.profiler.schedule(wait=..., active=...) gives"
+        self._schedule = _checked("schedule", schedule, isinstance(schedule, _Schedule), what)
+        self._tell = None if is_folder else on_trace_ready
+        self._recording = _Recording(on_trace_ready if is_folder else os.fspath(output_path))
+        weakref.finalize(self, self._recording.end)
         self._step = 0
-        self._is_recording = False
-        self._written = 0
+        self._turn = None  # the one that is recorded
         self._is_started = False
         if start_profile:
             self.start()
@@ -71,12 +110,7 @@ class Profiler:
         if self._schedule:
             self._look()
         else:
-            self._record()
-
-    def _record(self):
-        if not self._is_recording:
-            _profile.start()
-            self._is_recording = True
+            self._recording.begin()
 
     def stop(self):
         """Ends the recording and writes it; where nothing is recorded, nothing."""
@@ -84,19 +118,20 @@ class Profiler:
         self._end()
 
     def _end(self):
-        if not self._is_recording:
-            return
-        self._is_recording = False
-        self._written += 1
-        folder = self._path if self._written == 1 else os.path.join(self._path, str(self._written))
-        _profile.stop(folder)
-        _profile.tell(folder, _core._world_size())
+        self._turn = None
+        if self._recording.end() and self._tell:
+            self._tell(self)
 
     def analyse(self, *args, **kwargs):
         """stop(): what is written is analysed already."""
         self.stop()
 
     analyze = analyse
+
+    @classmethod
+    def offline_analyse(cls, path, *args, **kwargs):
+        """analyse(path) of this module."""
+        analyse(path)
 
     def step(self):
         """A step is done."""
@@ -105,7 +140,14 @@ class Profiler:
             self._look()
 
     def _look(self):
-        self._record() if self._schedule.records(self._step) else self._end()
+        """Ends the turn that is over and begins the one that the step is in."""
+        turn = self._schedule.turn(self._step)
+        if turn == self._turn:
+            return
+        self._end()
+        if turn is not None:
+            self._recording.begin()
+            self._turn = turn
 
     def op_analyse(self, *args, **kwargs):
         """Not provided: the table of ops is printed at stop()."""
@@ -118,7 +160,7 @@ class Profiler:
     add_metadata_json = add_metadata
 
     def __enter__(self):
-        if not self._schedule:
+        if not self._is_started:
             self.start()
         return self
 
@@ -126,7 +168,61 @@ class Profiler:
         self.stop()
 
 
-profile = Profiler
+class profile(Profiler):  # noqa: N801
+    """A Profiler with the arguments of MindSpore's `profile` in their order."""
+
+    def __init__(
+        self,
+        activities=None,
+        with_stack=False,
+        profile_memory=False,
+        data_process=False,
+        parallel_strategy=False,
+        start_profile=True,
+        hbm_ddr=False,
+        pcie=False,
+        sync_enable=True,
+        record_shapes=False,
+        schedule=None,
+        on_trace_ready=None,
+        experimental_config=None,
+        **settings,
+    ):
+        super().__init__(
+            start_profile=start_profile, schedule=schedule, on_trace_ready=on_trace_ready, **settings
+        )
+
+
+def analyse(profiler_path, *args, **kwargs):
+    """Prints the tables of the profiles in a folder and in those below it, and writes their traces."""
+    folders = [path for path, _, files in os.walk(profiler_path) if "rank0.json" in files]
+    if not folders:
+        raise FileNotFoundError(
+            f"there is no profile in '{profiler_path}': rank0.json is what a profile writes"
+        )
+    for folder in sorted(folders):
+        print(_profile.report(folder), end="", flush=True)
+
+
+def _record_by_variable(text):
+    """What MS_PROFILER_OPTIONS does to a script: with "start" it is recorded to its end."""
+    import json
+
+    try:
+        options = json.loads(text)
+        folder = options.get("output_path") or "./data" if options.get("start") else None
+    except (ValueError, AttributeError):
+        _device.note_once(
+            f"note: MS_PROFILER_OPTIONS is {text!r}, so nothing is recorded: it is JSON, such as "
+            '{"start": true, "output_path": "profile"}'
+        )
+        return
+    if folder:
+        global _of_variable
+        _of_variable = Profiler(output_path=folder)
+
+
+_of_variable = None
 
 
 class _Names:

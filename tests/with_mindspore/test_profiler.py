@@ -1,0 +1,174 @@
+"""mindspore.profiler: which steps are recorded, and where the profiles are."""
+
+import subprocess
+import sys
+
+import mindspore
+import numpy
+import pytest
+from job import clean_environment
+from mindspore import nn
+from mindspore.profiler import Profiler, profile, schedule, tensorboard_trace_handler
+
+from muster import _profile
+
+ROWS = numpy.arange(48, dtype=numpy.float32).reshape(24, 2) / 48
+
+
+def profiles(folder):
+    """Folders below it that have one."""
+    return sorted(str(path.parent.relative_to(folder)) for path in folder.rglob("rank0.json"))
+
+
+def run_steps(profiler, steps):
+    net = nn.Dense(2, 1)
+    for _ in range(steps):
+        net(mindspore.Tensor(ROWS[:4]))
+        profiler.step()
+
+
+def test_profilers_write_what_their_schedule_says(tmp_path, capfd):
+    net = nn.Dense(2, 1)
+    wanted = schedule(wait=1, active=2, repeat=2)
+    with Profiler(output_path=str(tmp_path / "p"), schedule=wanted) as profiler:
+        for _ in range(9):
+            net(mindspore.Tensor(ROWS[:4]))
+            profiler.step()
+    assert sorted(path.parent.name for path in tmp_path.rglob("rank0.json")) == ["2", "p"]
+    profiler = Profiler(output_path=str(tmp_path / "q"))
+    net(mindspore.Tensor(ROWS[:4]))
+    profiler.analyse()
+    assert (tmp_path / "q/trace.json").exists()
+    with pytest.raises(ValueError, match="active is a number of steps from 1"):
+        schedule(wait=0, active=0)
+
+
+def test_a_profiler_with_a_schedule_may_start_later(tmp_path, capfd):
+    from mindspore.profiler import HostSystem, mstx
+
+    net, wanted = nn.Dense(2, 1), schedule(wait=0, active=2, repeat=1)
+    profiler = Profiler(start_profile=False, schedule=wanted, on_trace_ready=str(tmp_path / "later"))
+    other = Profiler(output_path=str(tmp_path / "other"), host_sys=[HostSystem.CPU])  # it can
+    net(mindspore.Tensor(ROWS[:4]))
+    other.stop()
+    profiler.start()
+    for _ in range(2):
+        number = mstx.range_start("step")
+        net(mindspore.Tensor(ROWS[:4]))
+        mstx.mark("behind")
+        mstx.range_end(number)
+        profiler.step()
+    profiler.stop()
+    assert [path.parent.name for path in sorted(tmp_path.rglob("rank0.json"))] == ["later", "other"]
+
+
+def test_turns_that_follow_each_other_are_profiles_of_their_own(tmp_path, capfd):
+    handler = tensorboard_trace_handler(tmp_path)
+    with profile(schedule=schedule(wait=0, active=2, repeat=2), on_trace_ready=handler) as profiler:
+        run_steps(profiler, 8)
+    assert profiles(tmp_path) == [".", "2"]
+    calls = [{op[3] for op in _profile._load(folder)[0].data["ops"]} for folder in (tmp_path, tmp_path / "2")]
+    assert calls == [{2}, {2}]
+
+
+def test_a_function_is_called_when_a_profile_is_written(tmp_path, capfd):
+    seen = []
+
+    def ready(profiler):
+        seen.append((profiler, profiles(tmp_path)))
+
+    wanted = schedule(wait=1, active=1, repeat=2)
+    with Profiler(output_path=tmp_path, schedule=wanted, on_trace_ready=ready) as profiler:
+        run_steps(profiler, 8)
+    assert seen == [(profiler, ["."]), (profiler, [".", "2"])]
+
+
+def test_a_block_starts_a_profiler_with_a_schedule(tmp_path, capfd):
+    wanted = schedule(wait=0, active=2, repeat=1)
+    with Profiler(output_path=tmp_path, start_profile=False, schedule=wanted) as profiler:
+        run_steps(profiler, 3)
+    assert profiles(tmp_path) == ["."]
+
+
+def test_profilers_of_one_folder_overwrite_none(tmp_path, capfd):
+    for _ in range(3):
+        profiler = Profiler(output_path=tmp_path)
+        nn.Dense(2, 1)(mindspore.Tensor(ROWS[:4]))
+        profiler.analyse()
+    assert profiles(tmp_path) == [".", "2", "3"]
+
+
+def test_a_profiler_that_is_dropped_ends(tmp_path, capfd):
+    Profiler(output_path=tmp_path / "dropped")
+    assert profiles(tmp_path) == ["dropped"]
+    Profiler(output_path=tmp_path / "next").stop()
+
+
+def test_profiles_are_analysed_later_with_those_below_them(tmp_path, capfd):
+    from mindspore.profiler.profiler import analyse
+
+    with Profiler(output_path=tmp_path, schedule=schedule(wait=0, active=1, repeat=2)) as profiler:
+        run_steps(profiler, 3)
+    printed = capfd.readouterr().out
+    analyse(str(tmp_path), pretty=True)
+    assert capfd.readouterr().out == printed
+    Profiler.offline_analyse(tmp_path)
+    assert capfd.readouterr().out == printed
+    with pytest.raises(FileNotFoundError, match="there is no profile in"):
+        analyse(tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"schedule": lambda step: 1}, r"is what mindspore.profiler.schedule\(wait=..., active=...\)"),
+        ({"on_trace_ready": 5}, "on_trace_ready is a function, not int"),
+    ],
+)
+def test_mistakes_of_profilers_are_named(settings, told):
+    with pytest.raises(TypeError, match=told):
+        Profiler(**settings)
+
+
+def test_examples_of_mindspores_run(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    profile([mindspore.profiler.ProfilerActivity.CPU], True, False).stop()
+    wanted = schedule(wait=1, warmup=1, active=2, repeat=1, skip_first=2)
+    with Profiler(schedule=wanted, on_trace_ready=tensorboard_trace_handler) as profiler:
+        run_steps(profiler, 15)
+    assert profiles(tmp_path) == ["data", "data/2"]
+
+
+SCRIPT = """
+import mindspore, numpy
+from mindspore import nn
+{profiler}
+nn.Dense(2, 1)(mindspore.Tensor(numpy.ones((4, 2), numpy.float32)))
+"""
+
+
+def script(folder, profiler="", **variables):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(profiler=profiler)],
+        cwd=folder,
+        env={**clean_environment(), **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_profiler_that_nobody_stops_ends_with_the_script(tmp_path):
+    done = script(tmp_path, "profiler = mindspore.profiler.profile()")
+    assert profiles(tmp_path) == ["data"]
+    assert "trace.json" in done.stdout
+
+
+def test_a_script_is_recorded_by_the_variable(tmp_path):
+    done = script(tmp_path, MS_PROFILER_OPTIONS='{"start": true, "output_path": "p"}')
+    assert profiles(tmp_path) == ["p"] and "trace.json" in done.stdout
+    assert script(tmp_path, MS_PROFILER_OPTIONS='{"start": false}').stderr == ""
+    told = script(tmp_path, MS_PROFILER_OPTIONS="on").stderr
+    assert "MS_PROFILER_OPTIONS is 'on', so nothing is recorded" in told
