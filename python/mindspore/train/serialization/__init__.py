@@ -55,7 +55,9 @@ def save_checkpoint(
     elif isinstance(save_obj, dict):
         items = dict(save_obj)
     else:
-        items = _choice().items_of(call, save_obj)
+        from mindspore.train.serialization import _choice
+
+        items = _choice.items_of(call, save_obj)
     if choice_func is not None:
         items = {name: value for name, value in items.items() if choice_func(name)}
     items |= {key: _kept(value) for key, value in (append_dict or {}).items()}
@@ -122,16 +124,12 @@ def load_checkpoint(
     _refuse_settings(call, {"dec_key": dec_key, **settings})
     values = _read(call, _path(call, ckpt_file_name), is_checked)
     if any(each is not None for each in (specify_prefix, filter_prefix, choice_func)):
-        values = _choice().chosen(call, values, specify_prefix, filter_prefix, choice_func)
+        from mindspore.train.serialization import _choice
+
+        values = _choice.chosen(call, values, specify_prefix, filter_prefix, choice_func)
     if net is not None:
         load_param_into_net(net, values, strict_load)
     return values
-
-
-def _choice():
-    from mindspore.train.serialization import _choice
-
-    return _choice
 
 
 def _read(call: str, path: str, is_checked: bool) -> dict:
