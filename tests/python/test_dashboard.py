@@ -118,6 +118,19 @@ def test_logs_are_shown_and_searched(tmp_path):
         assert process.wait() == 0
 
 
+def test_of_a_progress_bar_its_newest_state_is_shown(tmp_path):
+    with shown_job(tmp_path) as (process, port):
+        Events(port).wait_for("state", lambda told: told["point"]["step"])
+        bar = "".join(f"\r{percent:3d} % {'#' * 60}" for percent in range(101))
+        (tmp_path / "logs/short.log").write_text(f"before\n{bar}")
+        (tmp_path / "logs/long.log").write_text(f"{bar * 50}\r")
+        newest = f"100 % {'#' * 60}"
+        assert [text for _, text in json.loads(ask(port, "/log?name=short.log")[2])] == ["before", newest]
+        assert [text for _, text in json.loads(ask(port, "/log?name=long.log")[2])] == [newest]
+        end_job(tmp_path)
+        assert process.wait() == 0
+
+
 def test_what_is_no_log_of_the_job_is_not_shown(tmp_path):
     (tmp_path / "secret.log").write_text("secret\n")
     with shown_job(tmp_path) as (process, port):

@@ -31,14 +31,21 @@ std::string folded(std::string_view text) {
   return made;
 }
 
-// Of `text`, which lies at `offset` of its file; what is cut at its beginning is left out.
+// What a terminal shows of a line: a progress bar writes its states behind each other, with "\r" between
+// them.
+std::string_view shown(std::string_view line) {
+  while (line.ends_with('\r')) line.remove_suffix(1);
+  return line.substr(line.rfind('\r') + 1);  // npos + 1 is 0
+}
+
+// Of `text`, which lies at `offset` of its file; what is cut at its beginning is left out, unless it is all.
 std::vector<LogLine> lines_of(std::string_view text, std::uint64_t offset, const std::string& wanted) {
   std::vector<LogLine> lines;
   std::size_t begin = 0;
-  if (offset > 0) begin = std::min(text.find('\n'), text.size() - 1) + 1;
+  if (const auto cut_end = text.find('\n'); offset > 0 && cut_end != std::string::npos) begin = cut_end + 1;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
+    const std::string_view line = shown(text.substr(begin, end - begin));
     if (wanted.empty() || folded(line).find(wanted) != std::string::npos)
       lines.push_back({offset + begin, printable(cut(line, line_bytes_max))});
     begin = end + 1;
