@@ -28,6 +28,10 @@ Embedding::Embedding(std::int64_t vocab_size, std::int64_t embedding_size, Embed
     : Cell("Embedding"), out_of_range_(options.out_of_range) {
   if (!options.is_table || vocab_size != 0) require_count("Embedding", "vocab_size", vocab_size).value();
   require_count("Embedding", "embedding_size", embedding_size).value();
+  if (options.is_table && vocab_size == 0 && options.padding_idx)
+    throw Exception(Code::invalid_argument,
+                    "Embedding: a table that takes any number has no padding_idx: give it a vocabulary, or "
+                    "multiply what it gives by a mask");
   if (options.padding_idx && (*options.padding_idx < 0 || *options.padding_idx >= vocab_size))
     refuse_argument("Embedding", "padding_idx", fmt::format("in [0, {})", vocab_size), *options.padding_idx)
         .value();

@@ -144,6 +144,8 @@ TEST(Embedding, ThePaddingBeginsWithZeros) {
   EXPECT_THAT(embedding.embedding_table()->materialize(1).span<float>(), ElementsAre(1, 1, 0, 0, 1, 1));
   EXPECT_THAT(ERROR_OF(Embedding(3, 2, {.padding_idx = 3})),
               Mentions("Embedding", "padding_idx", "[0, 3", "not 3"));
+  EXPECT_THAT(ERROR_OF(Embedding(0, 2, {.padding_idx = 0, .is_table = true})),
+              Mentions("takes any number has no padding_idx", "give it a vocabulary"));
 }
 
 // A network of one weight whose loss is weight * data * label.
