@@ -290,6 +290,22 @@ def test_what_cannot_be_is_an_error_at_its_line():
     assert len(re.findall(r"shard\(\) has no effect", text)) == 1
 
 
+UNLIKE_STAGES = """
+ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", full_batch=True, pipeline_stages=2)
+net = Net()
+net.fc1.pipeline_stage = get_rank()
+net.fc2.pipeline_stage = 1
+train.Model(net, nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1)).train(1, rows(False))
+"""
+
+
+def test_stages_that_differ_between_workers_are_an_error_with_the_lines_of_the_script():
+    with Job(SETUP + UNLIKE_STAGES, 2) as job:
+        for rank, worker in enumerate(job.workers):
+            place = rf"rank {rank} has placed Dense 'fc1' on worker {rank} \(<string>:\d+\)"
+            worker.wait_for_line(f"ValueError: the workers place the network differently: .*{place}")
+
+
 EXIT = """
 ms.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
 net = Net()

@@ -110,8 +110,8 @@ std::string line_of_script() {
 }
 
 std::string caller_line() {
-  const std::string place = python_place();
-  return place.empty() ? "?" : place.substr(place.find_last_of('/') + 1);
+  const std::string line = line_of_script();
+  return line.empty() ? "?" : line;
 }
 
 }  // namespace muster::python

@@ -43,7 +43,7 @@ std::string python_place();
 // "script.py:12", the innermost line that runs now and is not of this library; empty if there is none. With
 // or without the interpreter lock.
 std::string line_of_script();
-// "script.py:12" of it; "?" if there is none.
+// The same; "?" if there is none.
 std::string caller_line();
 
 }  // namespace muster::python
