@@ -93,9 +93,11 @@ LoopStep Recoverable::Steps::begin_step() {
 Result<> Recoverable::Steps::check_optimizers() {
   const auto before = std::exchange(steps_before_, std::nullopt);
   if (!before) return {};
+  bool is_updated = false;
   for (const auto& [counter, steps] : steps_of_optimizers()) {
     const auto found = before->find(counter);
     const bool has_stepped = found == before->end() || found->second != steps;
+    is_updated = is_updated || has_stepped;
     if (has_stepped && std::ranges::find(parameters_, counter) == parameters_.end())
       return fail(
           Code::invalid_argument,
@@ -103,6 +105,11 @@ Result<> Recoverable::Steps::check_optimizers() {
           "one keeps would be lost with a process: give all of them, as in muster.recoverable(net, "
           "[one, other], data_set)");
   }
+  if (!is_updated)
+    log::warning(
+        "recoverable: no optimizer has made a step in the first step of the loop. What the body keeps from "
+        "step to step (accumulated gradients, a loss scale) is lost with a process, and the training ends "
+        "with other numbers then: take larger batches, and accumulate over their parts within one step");
   return {};
 }
 

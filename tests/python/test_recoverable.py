@@ -133,6 +133,15 @@ def test_a_body_that_was_cut_off_in_its_second_call_says_that_it_is_void(tmp_pat
     assert len(counted) > 24  # those behind the recovery point are made again
 
 
+def test_a_body_that_keeps_what_no_point_has_is_told_of_it(tmp_path):
+    told = "no optimizer has made a step in the first step of the loop"
+    _, whole = run(tmp_path / "whole", LOOP, "nowhere")
+    assert told not in "".join(whole)
+    accumulating = LOOP.replace("    optimizer(gradients)", "    if step % 2: optimizer(gradients)")
+    _, outputs = run(tmp_path / "accumulating", accumulating, "nowhere")
+    assert [text.count(told) for text in outputs] == [1, 1]
+
+
 SEVERAL = (
     LOOP.replace(
         "loss_fn = nn.MSELoss()",
