@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +22,7 @@
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "muster/cluster/cluster.h"
 
@@ -37,9 +40,16 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-void print_threads() {
+std::ptrdiff_t count_threads() {
   const auto all = std::filesystem::directory_iterator("/proc/self/task");
-  say(fmt::format("threads {}", std::distance(begin(all), end(all))));
+  return std::distance(begin(all), end(all));
+}
+
+// A thread that has been joined stays in /proc until the system has taken it away.
+void print_threads() {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (count_threads() > 1 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  say(fmt::format("threads {}", count_threads()));
 }
 
 int end_by(const Failure& failure) {
