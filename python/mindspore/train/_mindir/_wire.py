@@ -223,17 +223,18 @@ def pieces(message: Message) -> list:
 
 def _written(field: _Field, value) -> list:
     wire = _WIRES.get(field.kind, 2)
-    key = _varint_bytes(field.number << 3 | wire)
+    key = varint_bytes(field.number << 3 | wire)
     if wire == 0:
-        return [key, _varint_bytes(int(value) & (1 << 64) - 1)]
+        return [key, varint_bytes(int(value) & (1 << 64) - 1)]
     if wire != 2:
         return [key, struct.pack("<f" if wire == 5 else "<d", value)]
     plain = [value.encode() if field.kind == "text" else value]
     within = pieces(value) if field.kind in _FIELDS else plain
-    return [key, _varint_bytes(sum(map(len, within))), *within]
+    return [key, varint_bytes(sum(map(len, within))), *within]
 
 
-def _varint_bytes(value: int) -> bytes:
+def varint_bytes(value: int) -> bytes:
+    """A whole number in groups of seven bits, the lowest first."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)

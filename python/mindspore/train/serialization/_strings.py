@@ -3,6 +3,8 @@ writes them: an entry whose type is "str" and whose content has four bytes a cha
 
 import os
 
+from mindspore.train._mindir._wire import varint_bytes
+
 _TYPE = b"str"
 _CODING = "utf-32-le"
 _VALUE, _NAME, _TENSOR = 1, 1, 2  # fields of a file, and of an entry
@@ -11,16 +13,8 @@ _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
 _OWN = "muster."  # entries that are no one's but the format's
 
 
-def _varint(number: int) -> bytes:
-    made = bytearray()
-    while number > 0x7F:
-        made.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes((*made, number))
-
-
 def _block(field: int, content: bytes) -> bytes:
-    return bytes((field << 3 | _DELIMITED,)) + _varint(len(content)) + content
+    return bytes((field << 3 | _DELIMITED,)) + varint_bytes(len(content)) + content
 
 
 def _entry(name: str, text: str) -> bytes:
