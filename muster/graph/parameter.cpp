@@ -67,8 +67,6 @@ void Parameter::set_requires_grad(bool requires_grad) {
 
 namespace {
 
-void count_write() { process_state().parameter_writes.fetch_add(1, std::memory_order_relaxed); }
-
 void run_reorder(const PrimitivePtr& primitive, std::byte* from, std::byte* to, int threads) {
   const auto scratch = Buffer::allocate(primitive->scratch_bytes);
   const bool done = primitive->run(&from, &to, scratch->data(), threads);
@@ -99,6 +97,14 @@ const Tensor& Parameter::storage() const {
 
 std::uint64_t parameter_writes() { return process_state().parameter_writes.load(std::memory_order_relaxed); }
 
+void set_write_observer(WriteObserver observer) { process_state().write_observer.store(observer); }
+
+void Parameter::note_write() {
+  ProcessState& state = process_state();
+  state.parameter_writes.fetch_add(1, std::memory_order_relaxed);
+  if (const WriteObserver observer = state.write_observer.load(std::memory_order_relaxed)) observer(*this);
+}
+
 const Tensor& Parameter::writable(std::uint64_t seed) {
   if (served_rows_)
     throw Exception(
@@ -106,7 +112,7 @@ const Tensor& Parameter::writable(std::uint64_t seed) {
         fmt::format("table '{}' lives on parameter servers, which update it by SGD, Momentum, Adagrad, "
                     "Adam or FTRL: nothing else can write to it",
                     name_));
-  count_write();
+  note_write();
   materialize(seed);
   formatted_.reset();
   return plain_;
@@ -121,7 +127,7 @@ std::byte* Parameter::in_format(const ParameterFormatPtr& format, std::uint64_t 
     format_ = format;
   }
   if (to_write) {
-    count_write();
+    note_write();
     plain_ = Tensor();
   }
   return formatted_->data();
@@ -199,7 +205,7 @@ Result<> Parameter::set(const Tensor& values) {
   origin_ = Origin::set_by_user;
   piece_source_.reset();
   if (absence() != nullptr) return {};
-  count_write();
+  note_write();
   if (!plain_.defined()) plain_ = Tensor(given.dtype, given.shape);
   std::memmove(plain_.bytes(), values.bytes(), values.size_bytes());
   formatted_.reset();

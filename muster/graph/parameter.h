@@ -27,7 +27,7 @@ using Initializer = std::function<void(const Tensor& out, const RandomStream& st
 // place. A plan that updates it may keep it in the order that its kernels want: then it is brought back to
 // row-major order when it is read, so only plans see another order, and a tensor that was read before
 // keeps what it held. Threads: one at a time, for reading too.
-class Parameter {
+class Parameter : public std::enable_shared_from_this<Parameter> {
  public:
   enum class Origin { initialised, set_by_user };
 
@@ -140,6 +140,8 @@ class Parameter {
   std::byte* in_format(const ParameterFormatPtr& format, std::uint64_t seed, bool to_write);
 
  private:
+  void note_write();
+
   std::string name_;
   std::uint32_t namesake_ = 0;  // how many others were given this name before it
   TensorType type_;
@@ -172,6 +174,11 @@ void forget_namesakes();
 
 // How often any parameter of this process was given out to be written, or set. Any thread.
 std::uint64_t parameter_writes();
+
+// Called with each parameter that is given out to be written, or set, on the thread that does it; null, the
+// default: none.
+using WriteObserver = void (*)(Parameter& written);
+void set_write_observer(WriteObserver observer);
 
 // Process-wide stamps for versions: each is greater than all before. Any thread.
 std::uint64_t next_version();

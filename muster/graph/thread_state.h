@@ -69,6 +69,7 @@ struct ProcessState {
   AnomalyHooks anomaly_hooks;
   std::atomic<std::uint64_t> versions = 0;
   std::atomic<std::uint64_t> parameter_writes = 0;
+  std::atomic<WriteObserver> write_observer = nullptr;
   std::mutex namesakes_mutex;
   bool tells_namesakes_apart = false;
   std::unordered_map<std::string, std::uint32_t> namesakes;  // how many parameters had a name so far

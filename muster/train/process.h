@@ -33,6 +33,7 @@ class ServedParameters;
 class Session;
 class StepLines;
 class StepPlanner;
+class WrittenParameters;
 struct JobCommunicators;
 struct MetricQueues;
 
@@ -133,6 +134,7 @@ struct LoopBody {
   std::uint64_t writes = 0;  // to parameters, when it began
   bool has_called = false;   // others
   std::optional<RecoveringCall::Start> start = {};
+  std::atomic<WrittenParameters*> written{nullptr};  // of the loop that watches
 };
 
 struct Process {

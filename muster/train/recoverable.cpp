@@ -3,19 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "muster/train/aborted_step.h"
 #include "muster/train/divided_parameters.h"
 #include "muster/train/front_end.h"
 #include "muster/train/job.h"
+#include "muster/train/kept_state.h"
 #include "muster/train/training_loop.h"
 #include "muster/train/updates.h"
+#include "muster/train/written_parameters.h"
 
 namespace muster::train {
-
 // The body of the loop makes the steps.
 class Recoverable::Steps final : public LoopHooks {
  public:
@@ -29,9 +31,10 @@ class Recoverable::Steps final : public LoopHooks {
 
  private:
   Result<> begin_loop();
-  Result<> check_optimizers();
+  Result<> check_written();
+  Error lacks(const graph::Parameter& parameter) const;
   Result<> end_step();
-  LoopStep begin_step();
+  Result<LoopStep> begin_step();
   Result<> open(TrainingLoop& loop) override;
   TrainingParts parts() const override;
   bool stop_requested() const override { return stop_; }
@@ -41,7 +44,9 @@ class Recoverable::Steps final : public LoopHooks {
 
   RecoverableOptions options_;
   std::vector<graph::ParameterPtr> parameters_;
-  std::optional<std::map<graph::ParameterPtr, std::int64_t>> steps_before_;  // until the first body is over
+  std::vector<std::shared_ptr<KeptState>> kept_;
+  std::vector<CallbackPtr> states_;           // the same
+  std::optional<WrittenParameters> written_;  // where the job recovers
   NamedMetrics no_metrics_;
   std::uint64_t passes_ = 0;
   std::optional<TrainingLoop> loop_;  // from the first step on
@@ -64,7 +69,10 @@ Result<> Recoverable::Steps::begin_loop() {
                             options_.epochs, options_.save_steps));
   const nn::CellPtr cells[] = {options_.network, options_.optimizer};
   parameters_ = parameters_of(cells);
-  steps_before_ = steps_of_optimizers();
+  for (const graph::ParameterPtr& kept : options_.kept_parameters)
+    if (std::ranges::find(parameters_, kept) == parameters_.end()) parameters_.push_back(kept);
+  for (const CallbackPtr& kept : options_.kept_states)
+    states_.push_back(kept_.emplace_back(std::make_shared<KeptState>(kept)));
   loop_.emplace(*this, TrainingLoop::Options{.epochs = options_.epochs,
                                              .save_steps = options_.save_steps,
                                              .passes = &passes_,
@@ -78,44 +86,59 @@ Result<std::optional<LoopStep>> Recoverable::Steps::next() {
   MUSTER_TRY_VOID(end_step());
   while (true) {
     MUSTER_TRY(const TrainingLoop::Event event, loop_->next());
-    if (event == TrainingLoop::Event::step) return begin_step();
+    if (event == TrainingLoop::Event::step) {
+      MUSTER_TRY(LoopStep step, begin_step());
+      return step;
+    }
     if (event == TrainingLoop::Event::done) return std::nullopt;
   }
 }
 
-LoopStep Recoverable::Steps::begin_step() {
+Result<LoopStep> Recoverable::Steps::begin_step() {
   in_body_ = true;
-  if (loop_->recovers()) begin_body(*loop_->call(), static_cast<std::uint64_t>(loop_->steps()));
-  return {.epoch = loop_->epoch(), .step = loop_->step_in_epoch(), .item = loop_->take_item()};
+  if (loop_->recovers()) {
+    for (const auto& kept : kept_) MUSTER_TRY_VOID(catch_error([&] { return kept->begin_body(); }));
+    if (!written_) written_.emplace(parameters_);
+    written_->watch();
+    begin_body(*loop_->call(), static_cast<std::uint64_t>(loop_->steps()));
+  }
+  return LoopStep{.epoch = loop_->epoch(), .step = loop_->step_in_epoch(), .item = loop_->take_item()};
 }
 
-// What an optimizer keeps that is in no point begins anew in a process that comes back, and no other has it.
-Result<> Recoverable::Steps::check_optimizers() {
-  const auto before = std::exchange(steps_before_, std::nullopt);
-  if (!before) return {};
-  bool is_updated = false;
-  for (const auto& [counter, steps] : steps_of_optimizers()) {
-    const auto found = before->find(counter);
-    const bool has_stepped = found == before->end() || found->second != steps;
-    is_updated = is_updated || has_stepped;
-    if (has_stepped && std::ranges::find(parameters_, counter) == parameters_.end())
-      return fail(
-          Code::invalid_argument,
-          "recoverable: an optimizer that it was not given has made a step in the loop, and what that "
-          "one keeps would be lost with a process: give all of them, as in muster.recoverable(net, "
-          "[one, other], data_set)");
-  }
-  if (!is_updated)
+Error Recoverable::Steps::lacks(const graph::Parameter& parameter) const {
+  return {Code::invalid_argument,
+          fmt::format(
+              "recoverable: the body of the loop has changed parameter '{}', which belongs neither to the "
+              "network nor to the optimizer, and what it holds would be lost with a process: name what "
+              "the body keeps from step to step, as in muster.recoverable(net, optimizer, data_set, "
+              "states={{'{}': it}})",
+              parameter.name(), parameter.name())};
+}
+
+// What is in no point begins anew in a process that comes back, and no other has it.
+Result<> Recoverable::Steps::check_written() {
+  const std::vector<graph::ParameterPtr> others = written_->others();
+  const auto counters = others.empty() ? decltype(steps_of_optimizers()){} : steps_of_optimizers();
+  if (std::ranges::any_of(others, [&](const auto& other) { return counters.contains(other); }))
+    return fail(Code::invalid_argument,
+                "recoverable: an optimizer that it was not given has made a step in the loop, and what that "
+                "one keeps would be lost with a process: give all of them, as in muster.recoverable(net, "
+                "[one, other], data_set)");
+  if (!others.empty()) return fail(lacks(*others.front()));
+  if (loop_->steps() == 1 && !written_->has_saved() && states_.empty())
     log::warning(
         "recoverable: no optimizer has made a step in the first step of the loop. What the body keeps from "
-        "step to step (accumulated gradients, a loss scale) is lost with a process, and the training ends "
-        "with other numbers then: take larger batches, and accumulate over their parts within one step");
+        "step to step (accumulated gradients, for one) is lost with a process, and the training ends with "
+        "other numbers then: name it, as in muster.recoverable(net, optimizer, data_set, states={'sums': "
+        "sums})");
   return {};
 }
 
 // The step counts unless it is void.
 Result<> Recoverable::Steps::end_step() {
   if (!std::exchange(in_body_, false)) return {};
+  for (const auto& kept : kept_) kept->end_body();
+  if (written_) written_->rest();
   BodyEnd end = loop_->recovers() ? end_body() : BodyEnd{};
   if (end.is_aborted) {
     stop_ = false;
@@ -123,7 +146,7 @@ Result<> Recoverable::Steps::end_step() {
   }
   loop_->complete_step();
   if (!loop_->recovers()) return {};
-  MUSTER_TRY_VOID(check_optimizers());
+  MUSTER_TRY_VOID(check_written());
   mark_step();
   if (!loop_->is_save_due()) return {};
   MUSTER_TRY(checkpoint::Point point, loop_->point_of_step());
@@ -133,16 +156,18 @@ Result<> Recoverable::Steps::end_step() {
 
 Result<> Recoverable::Steps::open(TrainingLoop& loop) {
   // Before anything is restored: a point holds this worker's pieces.
-  if (world_size() > 1) MUSTER_TRY_VOID(divide_optimizer(*options_.optimizer));
+  if (world_size() > 1 && options_.optimizer) MUSTER_TRY_VOID(divide_optimizer(*options_.optimizer));
   loop.read(Batches(options_.dataset, passes_));
   loop.start_at(0, 0);
   return {};
 }
 
 TrainingParts Recoverable::Steps::parts() const {
-  TrainingParts parts{.parameters = parameters_, .metrics = no_metrics_};
+  TrainingParts parts{.parameters = parameters_, .callbacks = states_, .metrics = no_metrics_};
   const RecoveringCall* const call = loop_->call();
   parts.is_together = call != nullptr && call->has_equal_parameters();
+  if (!options_.kept_parameters.empty())
+    parts.own = "what the body keeps from step to step is each worker's own";
   if (const auto size = options_.dataset.size(); size && *size >= 0) parts.batches = *size;
   return parts;
 }

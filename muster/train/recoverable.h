@@ -13,9 +13,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "muster/data/data.h"
 #include "muster/nn/nn.h"
+#include "muster/train/callback.h"
 
 namespace muster::train {
 
@@ -23,12 +25,17 @@ class Recovery;
 
 struct RecoverableOptions {
   nn::CellPtr network;
-  std::shared_ptr<nn::Optimizer> optimizer;
+  std::shared_ptr<nn::Optimizer> optimizer;  // null: its parameters are among those of the network
   data::Dataset dataset;
   std::int64_t epochs = 1;
   std::int64_t save_steps = 100;  // between recovery points
   std::uint64_t first_pass = 0;   // of the dataset, which numbers its passes
   Recovery* recovery = nullptr;   // null: as the session says
+  // What the body keeps from step to step beside them. It is each worker's own, so that all go back to a
+  // point when a process is lost: parameters; and what state() of callbacks says, of which no other method is
+  // called. One that shares its state must have it when a body begins as all others have it.
+  std::vector<graph::ParameterPtr> kept_parameters = {};
+  std::vector<CallbackPtr> kept_states = {};
 };
 
 struct LoopStep {
@@ -47,7 +54,8 @@ struct LoopStep {
 // of the body was under way or something in the state is each worker's own, the step is aborted: collective
 // calls return at once, the optimizer does nothing, and the next step is the one that all go back to. A Model
 // that works in such a step calls neither callbacks nor metrics any more, and gives NaN for each metric.
-// Parameters of the network and of the optimizer go back with it; what else the body keeps is its own.
+// Parameters of the network and of the optimizer go back with it, and what is named as kept. A parameter that
+// a body writes and that is neither is an error: it would be lost with a process.
 //
 // Threads: main.
 class Recoverable {

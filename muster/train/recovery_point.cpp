@@ -240,6 +240,7 @@ Result<> check_nothing_is_left(const Point& point, std::span<const graph::Parame
 // Of the parts, whose states are in the point.
 std::string own_state_in(const TrainingParts& parts, const Point& point) {
   if (!parts.is_together) return "each worker trains parameters of its own";
+  if (!parts.own.empty()) return parts.own;
   for (const graph::ParameterPtr& parameter : parts.parameters)
     if (parameter->share())
       return fmt::format("'{}' is divided over the workers", parameter->name());

@@ -25,6 +25,8 @@ struct TrainingParts {
   std::optional<std::int64_t> batches = {};  // steps of a pass over the data, where that is known
   // Whether the workers make each step together, so that all of one stage have the same parameters.
   bool is_together = false;
+  // What in the parameters is each worker's own, in words; empty: nothing that they do not say themselves.
+  std::string own = {};
 };
 
 // Where a training is, beside its parts.

@@ -1,15 +1,18 @@
 // recoverable: the loops of a training that is written by hand.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/dataset.h"
 #include "python/muster/bindings/foreign.h"
+#include "python/muster/bindings/parameter.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -42,18 +45,22 @@ class Steps {
 };
 
 std::unique_ptr<Steps> recoverable(nn::CellPtr net, std::shared_ptr<nn::Optimizer> optimizer,
-                                   nb::object dataset, std::int64_t epochs, std::int64_t save_steps) {
+                                   nb::object dataset, std::int64_t epochs, std::int64_t save_steps,
+                                   nb::handle kept_parameters, std::vector<train::CallbackPtr> kept_states) {
   data::Dataset description = dataset_from(dataset, "dataset");
   // Packages with other names wrap it.
   if (!nb::isinstance<PythonDataset>(dataset)) dataset = dataset.attr("_pipeline");
   const std::uint64_t passes = nb::cast<PythonDataset&>(dataset).passes;
-  return std::make_unique<Steps>(std::move(dataset),
-                                 train::RecoverableOptions{.network = std::move(net),
-                                                           .optimizer = std::move(optimizer),
-                                                           .dataset = std::move(description),
-                                                           .epochs = epochs,
-                                                           .save_steps = save_steps,
-                                                           .first_pass = passes});
+  return std::make_unique<Steps>(
+      std::move(dataset),
+      train::RecoverableOptions{.network = std::move(net),
+                                .optimizer = std::move(optimizer),
+                                .dataset = std::move(description),
+                                .epochs = epochs,
+                                .save_steps = save_steps,
+                                .first_pass = passes,
+                                .kept_parameters = parameters_from(kept_parameters, "recoverable(states)"),
+                                .kept_states = std::move(kept_states)});
 }
 
 }  // namespace
@@ -71,17 +78,8 @@ void bind_recoverable(nb::module_& core) {
           "made again. What collective calls have given it since is no number of this training: "
           "`steps = muster.recoverable(...)`, and in the body `if not steps.is_aborted: total += "
           "everywhere`.");
-  core.def(
-      "recoverable", &recoverable, nb::arg("net"), nb::arg("optimizer"), nb::arg("dataset"),
-      nb::arg("epochs") = 1, nb::kw_only(), nb::arg("save_steps") = 100,
-      "The two loops of a training that is written by hand, over epochs and over the items of a dataset: "
-      "`for epoch, step, (data, label) in muster.recoverable(net, optimizer, data_set, epochs=10):`, both "
-      "numbers from 0. In a job with MS_ENABLE_RECOVERY=1 the parameters of `net` and of `optimizer` are "
-      "saved every `save_steps` steps. When a process is lost, the first collective call of the body waits "
-      "until it has come back, and the others give it their state: no step is lost or made twice. Where that "
-      "cannot be (a second call of the body was cut off, for example), the step is aborted (is_aborted): the "
-      "optimizer does nothing in it, and all workers go on from the last step that all of them have saved. "
-      "Numbers and data go back with it, variables of the script do not. Elsewhere it is just the loops.");
+  core.def("_recoverable", &recoverable, nb::arg("net"), nb::arg("optimizer").none(), nb::arg("dataset"),
+           nb::arg("epochs"), nb::arg("save_steps"), nb::arg("kept_parameters"), nb::arg("kept_states"));
 }
 
 }  // namespace muster::python

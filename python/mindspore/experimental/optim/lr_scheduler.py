@@ -25,7 +25,32 @@ def _for_each(value, groups) -> list:
     return list(value) if isinstance(value, list | tuple) else [value] * len(groups)
 
 
-class LRScheduler:
+def _is_plain(value) -> bool:
+    if isinstance(value, list):
+        return all(_is_plain(each) for each in value)
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+class _Schedule:
+    """What a schedule counts is saved with its optimizer, where a loop by hand recovers."""
+
+    state_is_shared = True  # it counts alike on all workers
+
+    def _belongs_to(self, optimizer) -> None:
+        _needs_optimizer(optimizer, type(self).__name__)
+        self.optimizer = optimizer
+        optimizer.schedules.append(self)
+
+    def state_dict(self) -> dict:
+        """Its counts and settings: the attributes that are numbers, texts and lists of them."""
+        return {name: value for name, value in vars(self).items() if _is_plain(value)}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Sets what state_dict() has told."""
+        vars(self).update(state)
+
+
+class LRScheduler(_Schedule):
     """What schedules share: `step()` sets the rates of the next epoch.
 
     A subclass defines `get_lr()`, a list with a rate for each group, from `last_epoch`, `base_lrs` and the
@@ -37,8 +62,7 @@ class LRScheduler:
     """
 
     def __init__(self, optimizer, last_epoch=-1):
-        _needs_optimizer(optimizer, type(self).__name__)
-        self.optimizer = optimizer
+        self._belongs_to(optimizer)
         self.groups = optimizer.param_groups
         for group in self.groups:
             if last_epoch == -1:
@@ -286,7 +310,7 @@ class CyclicLR(LRScheduler):
         return [low + (high - low) * share * height for low, high in pairs]
 
 
-class SequentialLR:
+class SequentialLR(_Schedule):
     """One schedule after the other; each begins at its milestone.
 
     Args:
@@ -297,14 +321,14 @@ class SequentialLR:
     """
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
-        _needs_optimizer(optimizer, "SequentialLR")
+        self._belongs_to(optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 f"SequentialLR: {len(schedulers)} schedules need one milestone less, not {milestones}"
             )
         if any(each.optimizer is not optimizer for each in schedulers):
             raise ValueError("SequentialLR: a schedule is one of another optimizer")
-        self._schedulers, self._milestones, self.optimizer = list(schedulers), list(milestones), optimizer
+        self._schedulers, self._milestones = list(schedulers), list(milestones)
         self.last_epoch = last_epoch + 1
         for group in optimizer.param_groups:
             _set_rate(group, rate_of(group["initial_lr"]))
@@ -329,7 +353,7 @@ class SequentialLR:
         return [muster.Tensor(rate, muster.float32) for rate in self._last_lr]
 
 
-class ReduceLROnPlateau:
+class ReduceLROnPlateau(_Schedule):
     """The rate times factor where a number has not become better for `patience` epochs.
 
     Args:
@@ -344,6 +368,8 @@ class ReduceLROnPlateau:
         eps: A smaller change of the rate is none.
     """
 
+    state_is_shared = False  # the number may be each worker's own
+
     def __init__(
         self,
         optimizer,
@@ -356,7 +382,7 @@ class ReduceLROnPlateau:
         min_lr=0,
         eps=1e-8,
     ):
-        _needs_optimizer(optimizer, "ReduceLROnPlateau")
+        self._belongs_to(optimizer)
         if factor >= 1:
             raise ValueError(f"ReduceLROnPlateau: factor is below 1, not {factor}")
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
@@ -364,7 +390,7 @@ class ReduceLROnPlateau:
                 f"ReduceLROnPlateau: mode is 'min' or 'max', threshold_mode 'rel' or 'abs', not {mode!r} and "
                 f"{threshold_mode!r}"
             )
-        self.optimizer, self.factor, self.patience, self.cooldown = optimizer, factor, patience, cooldown
+        self.factor, self.patience, self.cooldown = factor, patience, cooldown
         self.mode, self.threshold, self.threshold_mode, self.eps = mode, threshold, threshold_mode, eps
         groups = optimizer.param_groups
         self.min_lrs = _for_each(min_lr, groups)

@@ -37,6 +37,7 @@ class Optimizer(Cell):
         self.__dict__["defaults"] = dict(defaults)
         self.__dict__["param_groups"] = []
         self.__dict__["state"] = {}
+        self.__dict__["schedules"] = []
         self.__dict__["group_start_id"] = [0]
         self.step = muster.Parameter(muster.Tensor(0, muster.int32), name="state_step", requires_grad=False)
         for group in groups:
@@ -101,6 +102,10 @@ class Optimizer(Cell):
         """The states by name, and the step."""
         found = {each.name: each for states in self.state.values() for each in states.values()}
         return {**found, "state_step": self.step}
+
+    def kept_parameters(self) -> list:
+        """All that a step changes or reads beside the weights."""
+        return [*(each for states in self.state.values() for each in states.values()), *self.lrs, self.step]
 
     def construct(self, gradients):
         refuse_served(self)

@@ -1,0 +1,157 @@
+"""What the body of muster.recoverable keeps from one step to the next, in jobs whose workers are killed."""
+
+import pytest
+from test_recoverable import LOOP, made_loop, run
+
+import muster
+from muster import dataset as ds
+from muster import nn
+
+ACCUMULATING = LOOP.replace(
+    """    gradients = reducer(gradients)
+    die("before the optimizer")
+    optimizer(gradients)
+""",
+    """    add(gradients)
+    die("behind the sum")
+    if done % 4 == 3:
+        summed = reducer(tuple(kept["sums"]))
+        die("before the optimizer")
+        optimizer(summed)
+        clear()
+""",
+)
+IN_A_DICT = """
+kept = states = {"sums": None, "count": 0}
+
+def add(gradients):
+    kept["sums"] = [g if kept["count"] == 0 else s + g for s, g in zip(kept["sums"] or gradients, gradients)]
+    kept["count"] += 1
+
+def clear():
+    kept.update(sums=None, count=0)
+"""
+IN_PARAMETERS = """
+kept = states = {"sums": [muster.Parameter(p * 0, name="sum_" + p.name) for p in net.trainable_params()]}
+
+def add(gradients):
+    for sum, gradient in zip(kept["sums"], gradients):
+        sum.set_data(sum + gradient)
+
+def clear():
+    for sum in kept["sums"]:
+        sum.set_data(sum * 0)
+"""
+IN_AN_OBJECT = """
+class Sums:
+    def __init__(self):
+        self.now = []
+
+    def state_dict(self):
+        return {"now": self.now}
+
+    def load_state_dict(self, state):
+        self.now = state["now"]
+
+sums = Sums()
+kept, states = {}, [sums]
+
+def add(gradients):
+    sums.now = [s + g for s, g in zip(sums.now, gradients)] if sums.now else list(gradients)
+    kept["sums"] = sums.now
+
+def clear():
+    sums.now = []
+"""
+KEPT = {"a dict": IN_A_DICT, "Parameters": IN_PARAMETERS, "an object": IN_AN_OBJECT}
+
+
+def keeping(how, script=ACCUMULATING, states="states=states"):
+    return script.replace("grad_fn = ", KEPT[how] + "grad_fn = ", 1).replace(
+        "save_steps=3)", f"save_steps=3, {states})"
+    )
+
+
+@pytest.mark.parametrize("place", ["behind the sum", "before the optimizer", "behind the optimizer"])
+@pytest.mark.parametrize("how", KEPT)
+def test_what_is_named_goes_back_with_the_steps(tmp_path, how, place):
+    whole, _ = run(tmp_path / "whole", keeping(how), "nowhere")
+    ends, _ = run(tmp_path / "broken", keeping(how), place)
+    assert len(set(whole)) == 1
+    assert ends == whole
+
+
+def test_a_parameter_that_nobody_has_named_is_an_error(tmp_path):
+    script = keeping("Parameters", states="epochs=4").replace("epochs=4, save_steps=3, ", "save_steps=3, ")
+    with pytest.raises(AssertionError, match=r"changed parameter 'sum_.*states=\{'sum_"):
+        run(tmp_path, script, "nowhere")
+
+
+def test_a_parameter_that_the_body_makes_for_itself_is_none_of_the_loops_business(tmp_path):
+    script = LOOP.replace(
+        "    optimizer(gradients)", "    muster.Parameter(loss * 1).set_data(loss)\n    optimizer(gradients)"
+    )
+    run(tmp_path, script, "nowhere")
+
+
+COUNTING = """
+class Schedule:
+    state_is_shared = True
+    count = 0
+
+    def state_dict(self):
+        return {"count": self.count}
+
+    def load_state_dict(self, state):
+        self.count = state["count"]
+
+schedule = Schedule()
+"""
+
+
+@pytest.mark.parametrize("place", ["before the reducer", "behind the optimizer"])
+def test_a_state_that_all_share_is_taken_from_the_others(tmp_path, place):
+    script = (
+        LOOP.replace("grad_fn = ", COUNTING + "grad_fn = ", 1)
+        .replace("save_steps=3)", "save_steps=3, states={'schedule': schedule})")
+        .replace("    loss, gradients", "    schedule.count += 1\n    loss, gradients")
+        .replace('"last", done', '"last", done + schedule.count')
+    )
+    whole, _ = run(tmp_path / "whole", script, "nowhere")
+    ends, outputs = run(tmp_path / "broken", script, place)
+    assert whole[0].endswith(" last 47")
+    assert ends == whole
+    assert "all go back" not in "".join(outputs)
+
+
+GROUPS = """
+from mindspore.experimental import optim
+optimizer = optim.Adam(net.trainable_params(), lr=0.01)
+schedule = optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+"""
+
+
+@pytest.mark.parametrize("place", ["before the reducer", "behind the optimizer"])
+def test_optimizers_with_parameter_groups_go_on_with_their_schedules(tmp_path, place):
+    script = (
+        LOOP.replace("victim, place", GROUPS + "victim, place", 1)
+        .replace(
+            "nn.DistributedGradReducer(optimizer.parameters)",
+            "nn.DistributedGradReducer(net.trainable_params())",
+        )
+        .replace('    die("behind the optimizer")', '    schedule.step()\n    die("behind the optimizer")')
+        .replace("*optimizer.get_parameters()", "*optimizer.kept_parameters()")
+    )
+    whole, _ = run(tmp_path / "whole", script, "nowhere")
+    ends, outputs = run(tmp_path / "broken", script, place)
+    assert ends == whole
+    assert "all go back" not in "".join(outputs)
+
+
+def test_what_cannot_be_set_again_is_named():
+    rows = ds.NumpySlicesDataset(([[1.0, 2.0]], [[3.0]]), ["x", "y"]).batch(1)
+    with pytest.raises(TypeError, match=r"states: '0' is int.*state_dict"):
+        made_loop(rows, states=[3])
+    net = nn.Dense(2, 1)
+    with pytest.raises(TypeError, match=r"one of muster\.nn or a cell, not str"):
+        muster.recoverable(net, "sgd", rows)
