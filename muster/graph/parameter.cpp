@@ -105,20 +105,28 @@ void Parameter::note_write() {
   if (const WriteObserver observer = state.write_observer.load(std::memory_order_relaxed)) observer(*this);
 }
 
-const Tensor& Parameter::writable(std::uint64_t seed) {
+void Parameter::require_to_write() const {
   if (served_rows_)
     throw Exception(
         Code::not_provided,
         fmt::format("table '{}' lives on parameter servers, which update it by SGD, Momentum, Adagrad, "
                     "Adam or FTRL: nothing else can write to it",
                     name_));
+}
+
+const Tensor& Parameter::writable(std::uint64_t seed) {
+  in_format(nullptr, seed, true);
   note_write();
-  materialize(seed);
-  formatted_.reset();
   return plain_;
 }
 
 std::byte* Parameter::in_format(const ParameterFormatPtr& format, std::uint64_t seed, bool to_write) {
+  if (to_write) require_to_write();
+  if (format == nullptr) {
+    materialize(seed);
+    if (to_write) formatted_.reset();
+    return plain_.bytes();
+  }
   if (formatted_ == nullptr || !same_format(format_->format, format->format)) {
     const Tensor& plain = materialize(seed);
     auto made = Buffer::allocate(format->format->size_bytes());
@@ -126,10 +134,7 @@ std::byte* Parameter::in_format(const ParameterFormatPtr& format, std::uint64_t 
     formatted_ = std::move(made);
     format_ = format;
   }
-  if (to_write) {
-    note_write();
-    plain_ = Tensor();
-  }
+  if (to_write) plain_ = Tensor();
   return formatted_->data();
 }
 

@@ -135,12 +135,14 @@ class Parameter : public std::enable_shared_from_this<Parameter> {
   // Rows, of whichever table on servers, that those read where this says.
   void set_saved_rows(std::string where);
 
-  // For plans: the elements in another order, made like the storage, to be read or also written. The address
-  // holds until the parameter is asked for another order or is set.
+  // For plans: the elements in another order, or (null) row-major, made like the storage, to be read or also
+  // written. The address holds until the parameter is asked for another order or is set. A plan says when it
+  // begins to write.
   std::byte* in_format(const ParameterFormatPtr& format, std::uint64_t seed, bool to_write);
+  void note_write();
 
  private:
-  void note_write();
+  void require_to_write() const;
 
   std::string name_;
   std::uint32_t namesake_ = 0;  // how many others were given this name before it
@@ -172,11 +174,10 @@ void tell_namesakes_apart(bool apart);
 // Names count from the first again: after set_seed.
 void forget_namesakes();
 
-// How often any parameter of this process was given out to be written, or set. Any thread.
+// How often any parameter of this process was written or set. Any thread.
 std::uint64_t parameter_writes();
 
-// Called with each parameter that is given out to be written, or set, on the thread that does it; null, the
-// default: none.
+// Called with each parameter that is written or set, on the thread that does it; null, the default: none.
 using WriteObserver = void (*)(Parameter& written);
 void set_write_observer(WriteObserver observer);
 

@@ -276,8 +276,11 @@ Result<> Model::Training::step(std::span<const Tensor> batch) {
     }
     served->begin_step(batch, next);
   }
-  MUSTER_TRY(std::vector<Tensor> outputs,
-             run_step(*model_.train_network_, batch, step_number_++, commits_ ? &commit_step : nullptr));
+  const std::uint64_t writes = graph::parameter_writes();
+  auto done = run_step(*model_.train_network_, batch, step_number_++, commits_ ? &commit_step : nullptr);
+  // Code that runs op by op may have written something before a call that failed.
+  if (!done && loop_.recovers() && graph::parameter_writes() != writes) loop_.call()->set_memory({});
+  MUSTER_TRY(std::vector<Tensor> outputs, std::move(done));
   if (step_is_aborted()) return {};
   context_->net_outputs = std::move(outputs);
   if (context_->batch_types.empty())

@@ -66,6 +66,7 @@ class Model::Training final : public LoopHooks {
 
   // ---- Going on after a loss (model_recovery.cpp) ----
   TrainingParts parts() const override;
+  std::vector<nn::CellPtr> cells() const override { return {model_.train_network_}; }
   bool stop_requested() const override { return context_->stop_requested(); }
   void set_stop(bool requested) override { context_->restore_stop(requested); }
   void settle() override { wait_for_files(); }

@@ -134,7 +134,6 @@ struct LoopBody {
   std::uint64_t writes = 0;  // to parameters, when it began
   bool has_called = false;   // others
   std::optional<RecoveringCall::Start> start = {};
-  std::atomic<WrittenParameters*> written{nullptr};  // of the loop that watches
 };
 
 struct Process {
@@ -147,7 +146,8 @@ struct Process {
   NamedGroups* named_groups = nullptr;            // named_groups.cpp
   std::atomic<RecoveringCall*> call{nullptr};     // under way; simulated processes share it
   LoopBody body;
-  std::uint64_t runs = 0;  // of plans, counted: where random numbers stand
+  std::atomic<WrittenParameters*> written{nullptr};  // that watch: of the loop that recovers
+  std::uint64_t runs = 0;                            // of plans, counted: where random numbers stand
   Choices choices;
   const std::uint64_t drawn_seed = entropy();  // where neither the script nor the job says one
   FrontEnd front_end;

@@ -15,7 +15,6 @@
 #include "muster/train/kept_state.h"
 #include "muster/train/training_loop.h"
 #include "muster/train/updates.h"
-#include "muster/train/written_parameters.h"
 
 namespace muster::train {
 // The body of the loop makes the steps.
@@ -37,6 +36,7 @@ class Recoverable::Steps final : public LoopHooks {
   Result<LoopStep> begin_step();
   Result<> open(TrainingLoop& loop) override;
   TrainingParts parts() const override;
+  std::vector<nn::CellPtr> cells() const override { return {options_.network, options_.optimizer}; }
   bool stop_requested() const override { return stop_; }
   void set_stop(bool requested) override { stop_ = requested; }
   void note_resumed() override { mark_step(); }
@@ -45,8 +45,7 @@ class Recoverable::Steps final : public LoopHooks {
   RecoverableOptions options_;
   std::vector<graph::ParameterPtr> parameters_;
   std::vector<std::shared_ptr<KeptState>> kept_;
-  std::vector<CallbackPtr> states_;           // the same
-  std::optional<WrittenParameters> written_;  // where the job recovers
+  std::vector<CallbackPtr> states_;  // the same
   NamedMetrics no_metrics_;
   std::uint64_t passes_ = 0;
   std::optional<TrainingLoop> loop_;  // from the first step on
@@ -98,8 +97,6 @@ Result<LoopStep> Recoverable::Steps::begin_step() {
   in_body_ = true;
   if (loop_->recovers()) {
     for (const auto& kept : kept_) MUSTER_TRY_VOID(catch_error([&] { return kept->begin_body(); }));
-    if (!written_) written_.emplace(parameters_);
-    written_->watch();
     begin_body(*loop_->call(), static_cast<std::uint64_t>(loop_->steps()));
   }
   return LoopStep{.epoch = loop_->epoch(), .step = loop_->step_in_epoch(), .item = loop_->take_item()};
@@ -117,7 +114,9 @@ Error Recoverable::Steps::lacks(const graph::Parameter& parameter) const {
 
 // What is in no point begins anew in a process that comes back, and no other has it.
 Result<> Recoverable::Steps::check_written() {
-  const std::vector<graph::ParameterPtr> others = written_->others();
+  WrittenParameters* const written = loop_->written();
+  if (written == nullptr) return {};
+  const std::vector<graph::ParameterPtr> others = written->others();
   const auto counters = others.empty() ? decltype(steps_of_optimizers()){} : steps_of_optimizers();
   if (std::ranges::any_of(others, [&](const auto& other) { return counters.contains(other); }))
     return fail(Code::invalid_argument,
@@ -125,7 +124,7 @@ Result<> Recoverable::Steps::check_written() {
                 "one keeps would be lost with a process: give all of them, as in muster.recoverable(net, "
                 "[one, other], data_set)");
   if (!others.empty()) return fail(lacks(*others.front()));
-  if (loop_->steps() == 1 && !written_->has_saved() && states_.empty())
+  if (loop_->steps() == 1 && !written->has_saved() && states_.empty())
     log::warning(
         "recoverable: no optimizer has made a step in the first step of the loop. What the body keeps from "
         "step to step (accumulated gradients, for one) is lost with a process, and the training ends with "
@@ -138,7 +137,6 @@ Result<> Recoverable::Steps::check_written() {
 Result<> Recoverable::Steps::end_step() {
   if (!std::exchange(in_body_, false)) return {};
   for (const auto& kept : kept_) kept->end_body();
-  if (written_) written_->rest();
   BodyEnd end = loop_->recovers() ? end_body() : BodyEnd{};
   if (end.is_aborted) {
     stop_ = false;

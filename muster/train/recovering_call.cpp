@@ -388,7 +388,7 @@ Result<checkpoint::Resumption> RecoveringCall::ask_those_here(const Memory& mine
 // One short call of all: who is past it knows that all have what it has. What each has on its disk goes
 // along.
 Result<> RecoveringCall::exchange(std::uint64_t steps) {
-  Words mine{number_, steps, store_.finished_calls()};
+  Words mine{number_, steps, store_.finished_calls(), written_};
   const Words told = steps_on_disk();
   mine.insert(mine.end(), told.begin(), told.end());
   MUSTER_TRY(const std::vector<Words> rows, recovery_.gather(mine));
@@ -401,6 +401,7 @@ Result<> RecoveringCall::exchange(std::uint64_t steps) {
                       rank, rows[rank][1], rows[rank][0], recovery_.rank(), steps, number_));
   note_common(rows);
   report_finished(rows);
+  compare_written(rows);
   return {};
 }
 
@@ -438,6 +439,14 @@ void RecoveringCall::note_common(const std::vector<Words>& rows) {
   store_.set_committed(step_id(common));
   if (ServedParameters* const served = process().served_parameters)
     served->note_common_point(step_id(common));
+}
+
+// Where a worker has nothing to compare, which has come back just now or writes other parameters, nothing is
+// known.
+void RecoveringCall::compare_written(const std::vector<Words>& rows) {
+  const auto compared = std::exchange(compared_, nullptr);
+  if (!compared || std::ranges::any_of(rows, [](const Words& row) { return row[3] == 0; })) return;
+  compared(std::ranges::all_of(rows, [&](const Words& row) { return row[3] == written_; }));
 }
 
 // Calls whose ends all have.

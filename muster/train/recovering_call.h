@@ -55,6 +55,12 @@ class RecoveringCall {
     sharing_ = std::move(sharing);
     recovery_.calls().stage = sharing_.stage;
   }
+  // What this worker's script has written itself, as a hash (0: nothing to compare): the next exchange
+  // compares it with the others', and tells `compared`.
+  void note_written(std::uint64_t hash, std::function<void(bool are_equal)> compared) {
+    written_ = hash;
+    compared_ = std::move(compared);
+  }
   // All workers were seen to train the same parameters, in a loop by hand.
   void note_equal_parameters() { has_equal_parameters_ = true; }
   bool has_equal_parameters() const { return has_equal_parameters_; }
@@ -149,6 +155,7 @@ class RecoveringCall {
   Result<Resumption> ask_those_here(const Memory& mine);
   Words steps_on_disk() const;
   void note_common(const std::vector<Words>& rows);
+  void compare_written(const std::vector<Words>& rows);
   // Each gives what others take from it, then takes what it lacks; an answer only where it lacks something.
   Result<std::optional<Handover>> hand_over(const Resumption& next, const Handover& mine);
   Result<bool> all_have(bool mine);
@@ -183,7 +190,9 @@ class RecoveringCall {
   bool is_end_agreed_ = false;         // all have the end, or have been given it
   bool is_rendezvous_due_ = false;
   bool has_equal_parameters_ = false;
-  checkpoint::PointId newest_;  // that was begun to be saved, or that all have gone on from
+  std::uint64_t written_ = 0;
+  std::function<void(bool)> compared_;  // null: nothing is compared, or it was
+  checkpoint::PointId newest_;          // that was begun to be saved, or that all have gone on from
 };
 
 }  // namespace muster::train

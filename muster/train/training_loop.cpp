@@ -45,7 +45,10 @@ Result<TrainingLoop::Event> TrainingLoop::advance() {
     case Phase::in_epoch: {
       is_resumed_ = false;
       MUSTER_TRY(const bool is_there, read_item());
-      if (!is_there) phase_ = Phase::behind_epoch;
+      if (is_there)
+        begin_step();
+      else
+        phase_ = Phase::behind_epoch;
       return is_there ? Event::step : Event::epoch_end;
     }
     case Phase::behind_last:
@@ -74,7 +77,22 @@ Result<bool> TrainingLoop::read_item() {
   return item_.has_value();
 }
 
+// Simulated workers of one process do not watch.
+void TrainingLoop::begin_step() {
+  if (recovery_ == nullptr || options_.recovery != nullptr) return;
+  if (!written_) written_.emplace(hooks_.parts().parameters, hooks_.cells());
+  call_->note_written(written_->hash(steps_), [this](bool are_equal) { written_->note_compared(are_equal); });
+  written_->watch();
+}
+
+TrainingParts TrainingLoop::parts() const {
+  TrainingParts parts = hooks_.parts();
+  if (written_ && parts.own.empty()) parts.own = written_->own();
+  return parts;
+}
+
 void TrainingLoop::complete_step() {
+  if (written_) written_->rest();
   ++step_;
   ++steps_;
   if (call_ != nullptr) call_->set_memory({});
@@ -101,6 +119,7 @@ void TrainingLoop::start_at(std::int64_t epoch, std::int64_t steps) {
 // ---- Attempts ---------------------------------------------------------------------------------------------
 
 Result<> TrainingLoop::recover(const Error& error) {
+  if (written_) written_->rest();
   if (call_ == nullptr) return fail(error);
   MUSTER_TRY(const bool again, call_->tries_again(error));
   if (!again) return fail(error);
@@ -109,6 +128,7 @@ Result<> TrainingLoop::recover(const Error& error) {
 }
 
 Result<> TrainingLoop::go_back(std::optional<RecoveringCall::Start> start) {
+  if (written_) written_->rest();
   call_->set_memory({});
   is_ready_ = false;
   start_ = std::move(start);
@@ -147,7 +167,7 @@ Result<> TrainingLoop::get_ready() {
 Result<> TrainingLoop::share() {
   MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   call_->set_sharing({.stage = now.stage,
-                      .own_state = [this] { return own_state_in(hooks_.parts()); },
+                      .own_state = [this] { return own_state_in(parts()); },
                       .capture = [this] { return point_in_memory(); }});
   return {};
 }
@@ -306,7 +326,7 @@ Result<checkpoint::Point> TrainingLoop::point_at(const checkpoint::PointId& id, 
   if (place.data.contents) position.values.set("contents", static_cast<std::int64_t>(*place.data.contents));
   hooks_.describe(position, moment);
   SnapshotMemory once;
-  return capture(id, hooks_.parts(), position, call_ != nullptr ? call_->memory() : once);
+  return capture(id, parts(), position, call_ != nullptr ? call_->memory() : once);
 }
 
 Result<> TrainingLoop::take(const TrainingPosition& position, StateOwner owner) {

@@ -10,6 +10,7 @@
 #include "muster/train/recovering_call.h"
 #include "muster/train/recovery_point.h"
 #include "muster/train/resume.h"
+#include "muster/train/written_parameters.h"
 
 namespace muster::train {
 
@@ -27,6 +28,8 @@ class LoopHooks {
   virtual ~LoopHooks() = default;
 
   virtual TrainingParts parts() const = 0;
+  // The networks and optimizers whose parameters these are.
+  virtual std::vector<nn::CellPtr> cells() const { return {}; }
   virtual bool stop_requested() const = 0;
   virtual void set_stop(bool requested) = 0;
 
@@ -115,6 +118,8 @@ class TrainingLoop {
 
   bool recovers() const { return recovery_ != nullptr; }
   Recovery* recovery() const { return recovery_; }
+  // Of the steps so far; null where nothing is recovered.
+  WrittenParameters* written() { return written_ ? &*written_ : nullptr; }
   // Null where nothing is recovered, and behind the end.
   RecoveringCall* call() const { return call_.get(); }
   // The parameters are those of before the step, or of the end of the epoch, until all have what they need
@@ -150,7 +155,9 @@ class TrainingLoop {
   Result<> take_end();
   Result<> take(const TrainingPosition& position, StateOwner owner);
   void take_place(const Place& place);
+  TrainingParts parts() const;
   Result<bool> read_item();
+  void begin_step();
   Result<> finish();
   Place place(bool in_epoch) const;
   Result<checkpoint::Point> point_at(const checkpoint::PointId& id, const Place& place,
@@ -161,6 +168,7 @@ class TrainingLoop {
   Options options_;
   Recovery* recovery_ = nullptr;
   std::unique_ptr<RecoveringCall> call_;
+  std::optional<WrittenParameters> written_;
   std::optional<Batches> batches_;
   std::optional<data::Item> item_;
   Phase phase_ = Phase::before_epoch;

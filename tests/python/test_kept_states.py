@@ -155,3 +155,91 @@ def test_what_cannot_be_set_again_is_named():
     net = nn.Dense(2, 1)
     with pytest.raises(TypeError, match=r"one of muster\.nn or a cell, not str"):
         muster.recoverable(net, "sgd", rows)
+
+
+ACCUMULATING_CELL = """
+class Accumulating(nn.Cell):
+    def __init__(self):
+        super().__init__(auto_prefix=False)
+        self.net, self.optimizer = net, optimizer
+        self.reducer = nn.DistributedGradReducer(optimizer.parameters)
+        self.sums = [muster.Parameter(p * 0, name="sum_" + p.name) for p in net.trainable_params()]
+        for sum in self.sums:
+            self.insert_param_to_cell(sum.name.replace(".", "_"), sum)
+        self.count = muster.Parameter(muster.Tensor(0), name="count")
+        self.grad_fn = muster.value_and_grad(forward, None, net.trainable_params())
+
+    def construct(self, x, y):
+        loss, gradients = self.grad_fn(x, y)
+        for sum, gradient in zip(self.sums, gradients):
+            muster.ops.assign_add(sum, gradient)
+        self.count += 1
+        die("behind the sum")
+        if self.count % 4 == 0:
+            reduced = self.reducer(tuple(self.sums))
+            die("before the optimizer")
+            self.optimizer(reduced)
+            for sum in self.sums:
+                muster.ops.assign(sum, sum * 0)
+        return loss
+
+step_cell = Accumulating()
+step_cell.set_train()
+"""
+BY_HAND = """
+for epoch, step, (x, y) in muster.recoverable(step_cell, optimizer, data, epochs=4, save_steps=3):
+    done = epoch * 6 + step
+    step_cell(x, y)
+"""
+BY_A_MODEL = """
+class Done(muster.train.Callback):
+    state_is_shared = True
+
+    def on_train_step_end(self, run_context):
+        global done
+        done = run_context.cur_step_num
+
+    def state_dict(self):
+        return {"done": done}
+
+    def load_state_dict(self, state):
+        global done
+        done = state["done"]
+
+muster.train.Model(step_cell).train(4, data, callbacks=[Done()], dataset_sink_mode=False)
+"""
+
+
+def stepping(loop):
+    head, tail = LOOP.index("grad_fn = "), LOOP.index("state = hashlib")
+    return LOOP[:head] + ACCUMULATING_CELL + loop + LOOP[tail:]
+
+
+@pytest.mark.parametrize("place", ["behind the sum", "before the optimizer"])
+@pytest.mark.parametrize("loop", ["by hand", "by a Model"])
+def test_sums_that_a_step_cell_keeps_are_each_workers_own(tmp_path, loop, place):
+    script = stepping({"by hand": BY_HAND, "by a Model": BY_A_MODEL}[loop])
+    whole, _ = run(tmp_path / "whole", script, "nowhere", MODE="eager")
+    ends, _ = run(tmp_path / "broken", script, place, MODE="eager")
+    assert len(set(whole)) == 1
+    assert ends == whole
+
+
+def test_averages_of_weights_are_equal_in_all_workers_and_are_taken_from_the_others(tmp_path):
+    averages = """
+averages = [
+    muster.Parameter(p * 1, name="average_" + p.name, requires_grad=False) for p in net.trainable_params()
+]
+for number, average in enumerate(averages):
+    net.insert_param_to_cell(f"average_{number}", average)
+"""
+    script = LOOP.replace("grad_fn = ", averages + "grad_fn = ", 1).replace(
+        '    die("behind the optimizer")',
+        "    for average, p in zip(averages, optimizer.parameters):\n"
+        "        muster.ops.assign(average, average * 0.9 + p * 0.1)\n"
+        '    die("behind the optimizer")',
+    )
+    whole, _ = run(tmp_path / "whole", script, "nowhere")
+    ends, outputs = run(tmp_path / "broken", script, "before the reducer")
+    assert ends == whole
+    assert "all go back" not in "".join(outputs)

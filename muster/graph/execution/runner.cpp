@@ -121,10 +121,10 @@ Result<> Runner::check(std::span<const Tensor> inputs, const RunContext& context
 
 namespace {
 
-std::byte* address_of(const PlannedParameter& planned, std::uint64_t seed) {
-  Parameter& parameter = *planned.parameter;
-  if (planned.format != nullptr) return parameter.in_format(planned.format, seed, planned.is_written);
-  return (planned.is_written ? parameter.writable(seed) : parameter.materialize(seed)).bytes();
+// Moving statistics are written anywhere in a run; everything else from the first update on.
+void note_writes(std::span<const PlannedParameter> parameters, bool statistics) {
+  for (const PlannedParameter& each : parameters)
+    if (each.is_written && each.parameter->is_statistic() == statistics) each.parameter->note_write();
 }
 
 }  // namespace
@@ -132,7 +132,8 @@ std::byte* address_of(const PlannedParameter& planned, std::uint64_t seed) {
 // Each run anew: another plan, or a reader, may have moved them meanwhile.
 void Runner::place_parameters(std::uint64_t seed) {
   for (std::size_t i = 0; i < parameter_addresses_.size(); ++i)
-    parameter_addresses_[i] = address_of(plan_.parameters[i], seed);
+    parameter_addresses_[i] = plan_.parameters[i].parameter->in_format(plan_.parameters[i].format, seed,
+                                                                       plan_.parameters[i].is_written);
   for (const Patch& patch : patches_.parameters) *patch.where = parameter_addresses_[patch.index];
 }
 
@@ -194,8 +195,12 @@ class Runner::Run {
 
   Result<> execute() {
     runner_.rollback_.keep();
+    note_writes(plan_.parameters, true);
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
-      if (i == plan_.first_update) MUSTER_TRY_VOID(commit());
+      if (i == plan_.first_update) {
+        MUSTER_TRY_VOID(commit());
+        note_writes(plan_.parameters, false);
+      }
       const bool may_end = runner_.rollback_.covers(i);
       const Result<> done = may_end ? interruptible(i) : to_the_end(i);
       if (!done && may_end) runner_.rollback_.put_back();

@@ -16,6 +16,7 @@
 
 #include "muster/nn/nn.h"
 #include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/exceptions.h"
 #include "python/muster/bindings/guards.h"
 #include "python/muster/bindings/results.h"
 #include "python/muster/bindings/traced_function.h"
@@ -109,8 +110,9 @@ class Trampoline final : public Base, public PythonPart {
       return is_hooked ? with_hooks(self, *this, arguments, nb::dict(), constructed)
                        : constructed(arguments, nb::handle());
     };
-    const nb::object result =
-        is_noted ? with_python_bprop(self, *this, arguments, nb::handle(), hooked) : hooked();
+    const nb::object result = kept_recoverable([&] {
+      return is_noted ? with_python_bprop(self, *this, arguments, nb::handle(), hooked) : hooked();
+    });
     if constexpr (std::is_base_of_v<nn::Optimizer, Base>)
       if (in_python) Base::require_served_rules();
     graph::Values values;

@@ -16,4 +16,16 @@ bool set_kept_exception(const Error& error);
 // Whether `exception` is a PeerLostError.
 bool is_peer_lost_error(nb::handle exception);
 
+// What `call` gives. That a process was lost, which a script's own code raises in a step, reaches those who
+// go on from it as an Exception, as from ops that C++ calls.
+template <class F>
+nb::object kept_recoverable(F&& call) {
+  try {
+    return call();
+  } catch (nb::python_error& raised) {
+    if (!is_peer_lost_error(raised.value())) throw;
+    throw Exception(error_of(raised));
+  }
+}
+
 }  // namespace muster::python
