@@ -24,7 +24,7 @@ constexpr auto table = std::to_array<Variable>({
      .default_note = "none, must be set",
      .choices = "MS_SCHED | MS_WORKER | MS_PSERVER",
      .documentation = "What this process is. Workers train; the scheduler brings the processes together and "
-                      "watches over them; a parameter server registers and ends with the job."},
+                      "watches over them; a parameter server keeps what the workers have put on it."},
     {.name = "MS_SCHED_HOST",
      .default_note = "none, must be set",
      .note = "an IPv4 or IPv6 address or a host name",

@@ -129,6 +129,25 @@ Result<> check_equal_layouts(std::span<const graph::ParameterPtr> parameters, Co
   return {};
 }
 
+Result<> check_equal_marks(std::span<const graph::ParameterPtr> parameters, Communicator& communicator) {
+  if (communicator.size() == 1) return {};
+  MUSTER_TRY_VOID(check_counts(parameters.size(), communicator));
+  if (parameters.empty()) return {};
+  Words mine;
+  for (const graph::ParameterPtr& parameter : parameters)
+    mine.push_back(hash_text(parameter->name() + (graph::served_number(*parameter) ? " there" : " here")));
+  MUSTER_TRY(const auto rows, gather(mine, communicator));
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (const auto ranks = ranks_unlike_rank_0(rows, i); !ranks.empty())
+      return fail(
+          Code::invalid_argument,
+          fmt::format("rank {} has parameter '{}' elsewhere than rank 0, or has another one there: this "
+                      "rank has it {}. Every rank must call set_param_ps() alike",
+                      fmt::join(ranks, ", "), parameters[i]->name(),
+                      graph::served_number(*parameters[i]) ? "on the parameter servers" : "in the worker"));
+  return {};
+}
+
 namespace {
 
 constexpr std::size_t source_words = 64;

@@ -30,6 +30,10 @@ Result<> check_equal_networks(std::uint64_t fingerprint, Communicator& communica
 // the same way. The error names the first that differs, and says how it is divided here.
 Result<> check_equal_layouts(std::span<const graph::ParameterPtr> parameters, Communicator& communicator);
 
+// A collective call like it, of a job with parameter servers: all ranks are to have put the same parameters
+// on them. The error names the first that differs, and where it is here.
+Result<> check_equal_marks(std::span<const graph::ParameterPtr> parameters, Communicator& communicator);
+
 // A collective call like it: of a divided parameter that ranks have read in pieces, all of these are of one
 // save. The error names the first that is not, and the files of two ranks.
 Result<> check_pieces_of_one_save(std::span<const graph::ParameterPtr> parameters,

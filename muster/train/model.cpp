@@ -202,6 +202,9 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
   if (shares_batch)
     MUSTER_TRY_VOID(
         collectives.call_all([&](Communicator& all) { return check_equal_layouts(parameters, all); }));
+  if (!session->membership().roster().servers.empty() && stages() == nullptr)
+    MUSTER_TRY_VOID(
+        collectives.call_all([&](Communicator& all) { return check_equal_marks(parameters, all); }));
   MUSTER_TRY_VOID(
       collectives.call_all([&](Communicator& all) { return check_pieces_of_one_save(parameters, all); }));
   for (const graph::ParameterPtr& parameter : parameters) parameter->set_piece_source({});  // they fit

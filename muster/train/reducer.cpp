@@ -49,12 +49,15 @@ Result<std::unique_ptr<graph::Plan>> plan_for(const std::vector<graph::TensorTyp
   return graph::Plan::compile(graph, {.threads = threads()});
 }
 
+bool has_servers() { return !Session::current()->membership().roster().servers.empty(); }
+
 // A collective call. Who has different settings gets different results.
 Result<> compare_workers(const std::vector<graph::ParameterPtr>& parameters, Communicator& group,
                          bool is_divided) {
   const cluster::Traits traits = {{"seed", fmt::format("{}", seed())}};
   if (!is_divided)
     MUSTER_TRY_VOID(compare_traits(traits, Session::current()->membership().is_strict(), group));
+  if (has_servers()) MUSTER_TRY_VOID(check_equal_marks(parameters, group));
   std::vector<NamedTensor> values;
   for (const graph::ParameterPtr& parameter : parameters)
     if (parameter->absence() == nullptr && !parameter->share() && is_equal_in_workers(*parameter))
@@ -163,7 +166,8 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   std::vector<Tensor> here;
   for (std::size_t i = 0; i < gradients.size(); ++i)
     if (is_reduced(i, gradients[i])) here.push_back(gradients[i]);
-  if (here.empty()) {
+  // Whether this worker has marked all parameters says nothing of the others.
+  if (here.empty() && (!has_servers() || is_checked(membership.epoch()))) {
     membership.report_step(++steps_);
     return reduced;
   }
@@ -172,6 +176,7 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   const Collectives::GroupCall work = [&](Communicator& group) -> Result<> {
     forget_other_epochs(membership.epoch());
     MUSTER_TRY_VOID(check_equal_workers(group, now.divides()));
+    if (here.empty()) return {};
     MUSTER_TRY(Compiled* const made, compiled(here));
     MUSTER_TRY(done, made->run(here, group));
     return {};

@@ -44,6 +44,7 @@ class DistributedReducer {
   Result<> check_equal_workers(Communicator& group, bool is_divided);
   // What of an earlier epoch is of no use: who shares memory with whom, and who has proved to be equal.
   void forget_other_epochs(std::uint64_t epoch);
+  bool is_checked(std::uint64_t epoch) const { return checked_ && epoch_ == epoch; }
   Result<Compiled*> compiled(std::span<const Tensor> gradients);
 
   std::vector<std::shared_ptr<graph::Parameter>> parameters_;

@@ -128,6 +128,18 @@ def test_what_cannot_be_on_servers_is_named(digits):
     assert "Lamb" in told and "1.weight" in told and "parameter servers" in told
 
 
+@pytest.mark.parametrize("loop", [False, True])
+@pytest.mark.parametrize("marked", ["net", "net[1]"])
+def test_workers_that_have_put_other_parameters_on_servers_are_told_before_the_first_step(
+    digits, monkeypatch, marked, loop
+):
+    marks = f"if rank == 0:\n    {marked}.set_param_ps()\nloss_fn ="
+    monkeypatch.setattr(sys.modules[__name__], "SCRIPT", SCRIPT.replace("loss_fn =", marks))
+    told = failure(digits, marks=(), LOOP=loop)
+    assert "rank 1 has parameter '1.weight' elsewhere than rank 0" in told
+    assert "Every rank must call set_param_ps() alike" in told
+
+
 # However small batches are, they lie in memory that the processes share.
 SHARED = {"MUSTER_SERVER_SHARED_KIB": "0"}
 RECOVERING = {"CHAOS_EPOCHS": "12", "CHAOS_ON_SERVERS": "1", **SHARED}
