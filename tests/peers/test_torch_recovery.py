@@ -287,3 +287,17 @@ def test_fifty_kills_change_nothing(tmp_path):
         job.stop()
     print(f"kill to the next step: median {statistics.median(seconds):.2f} s, most {max(seconds):.2f} s")
     assert job.outcome() == unbroken(3, *options)
+def test_a_call_of_the_store_that_nobody_waits_for_ends_before_the_process():
+    """Back in Python while the interpreter ends, it would end the process by std::terminate."""
+    done = subprocess.run(
+        [os.environ["MUSTER_PEER_TORCH"], str(ROOT / "tests/peers/torch_backend/left_behind.py")],
+        env=environment(PYTHONPATH=PACKAGES),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == ["left", "waited in vain", "waited in vain"]
+
+

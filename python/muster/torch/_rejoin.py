@@ -7,6 +7,7 @@ follows the plan that has its own claim, and from the claims every rank conclude
 plan cannot be carried out, since one has died meanwhile, makes a new claim.
 """
 
+import atexit
 import json
 import os
 import secrets
@@ -32,12 +33,37 @@ _LOOPBACK = "127.0.0.1"
 _POLL_SECONDS = 0.01
 _LOOK_SECONDS = 0.5  # how long a rank waits for the plan before it looks who is missing
 _OPERATION_SECONDS = 5.0  # for the store to answer: it is asked again until the deadline
+_OPEN_SECONDS = 1.0  # for its client to be made, which tries for up to twice as long and a pause
 _CONNECT_SECONDS = 10.0  # of ranks that have just said that they are there
 _PREFIX = "muster/recoverable/"
 
 
 class MissingRanksError(RuntimeError):
     """Some ranks did not come within the time."""
+
+
+class _Left:
+    """Threads that nobody waited for to the end, as they are in a call of torch's store.
+
+    Back from there while the interpreter ends, such a thread cannot have the interpreter, and pybind11 ends
+    the process by std::terminate: a training that had ended well counted as one that died. So the end waits
+    for them; not for one that has stood still for long, which may be for ever.
+    """
+
+    def __init__(self) -> None:
+        self._threads: list[tuple[threading.Thread, float]] = []
+
+    def add(self, thread: threading.Thread, until: float) -> None:
+        if not self._threads:
+            atexit.register(self.wait)
+        self._threads = [left for left in self._threads if left[0].is_alive()] + [(thread, until)]
+
+    def wait(self) -> None:
+        for thread, until in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+
+_left = _Left()
 
 
 def _within(seconds: float, function):
@@ -55,6 +81,7 @@ def _within(seconds: float, function):
     thread.start()
     thread.join(seconds)
     if not outcome:
+        _left.add(thread, time.monotonic() + seconds)
         raise TimeoutError
     value, error = outcome[0]
     if error is not None:
@@ -87,7 +114,10 @@ class _Store:
         host, port = self._first.host, self._first.port
         if not _is_served(host, port):
             raise ConnectionError(f"nobody listens at {host}:{port}")
-        return dist.TCPStore(host, port, self._size, False, timedelta(seconds=_OPERATION_SECONDS))
+        # After a reset, as by a process that is dying, it pauses for about as long as its timeout.
+        client = dist.TCPStore(host, port, self._size, False, timedelta(seconds=_OPEN_SECONDS))
+        client.set_timeout(timedelta(seconds=_OPERATION_SECONDS))
+        return client
 
     def do(self, function):
         """function(store); ConnectionError where that fails: the next call reaches for the store anew."""
