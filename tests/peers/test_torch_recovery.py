@@ -119,6 +119,19 @@ def test_batches_of_worker_processes_come_again(tmp_path):
     assert job.outcome() == unbroken(2, "workers=1")
 
 
+@pytest.mark.parametrize("place", ["begin", "update"])
+@pytest.mark.parametrize("look", ["look=graph", "look=plain"])
+def test_a_step_begins_without_what_an_evaluation_before_it_has_left(tmp_path, look, place):
+    """DistributedDataParallel remembers a forward pass, and a rank that comes back has not made it."""
+    job = hurt(tmp_path, 2, f"0:0:3:{place}:kill", look)
+    assert job.outcome() == unbroken(2, look)
+
+
+def test_a_static_graph_is_seen_anew_by_all_ranks(tmp_path):
+    job = hurt(tmp_path, 2, "1:0:3:begin:kill", "static=1")
+    assert job.outcome() == unbroken(2, "static=1")
+
+
 def test_all_killed_at_once_go_on_from_the_newest_point(tmp_path):
     job = hurt(tmp_path, 2, "0:0:5:end:kill,1:0:5:end:kill", "save=2")
     assert job.outcome() == unbroken(2)

@@ -25,9 +25,35 @@ def renew(module: DistributedDataParallel) -> None:
     state = module.__getstate__()
     module.reducer = module.logger = None  # their hooks on parameters go first
     module.__setstate__(state)
+    # Pickling keeps what the last forward pass said to the next, and a new process has heard none.
+    module.require_forward_param_sync = True
+    module._static_graph_delay_allreduce_enqueued = False
     module._comm_hooks = []
     for hook, hook_state in hooks:
         module.register_comm_hook(hook_state, hook)
+
+
+class ForwardPasses:
+    """Of a module: sees whether the last one has had no backward pass.
+
+    Its reducer waits for that on, and reduces the next gradients of any, also under no_sync(). The module
+    keeps this by its hook, so this does not keep the module.
+    """
+
+    def __init__(self, module: DistributedDataParallel) -> None:
+        self._stamps: list[int] | None = None  # when gradients had come, as of the last forward pass
+        module.register_forward_hook(self._note)
+
+    @torch.compiler.disable
+    def _note(self, module: DistributedDataParallel, *_) -> None:
+        if torch.is_grad_enabled() and module.require_backward_grad_sync:
+            self._stamps = module.reducer.get_backward_stats()
+
+    def is_last_open(self, module: DistributedDataParallel) -> bool:
+        return self._stamps is not None and module.reducer.get_backward_stats() == self._stamps
+
+    def forget(self) -> None:
+        self._stamps = None
 
 
 def _shares(module: DistributedDataParallel) -> bool:

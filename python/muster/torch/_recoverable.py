@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from muster.torch import _generators
 from muster.torch._behind_the_end import RUN, end_of_this_run
-from muster.torch._ddp import check_renewable, ddp_modules, renew, share_buffers
+from muster.torch._ddp import ForwardPasses, check_renewable, ddp_modules, renew, share_buffers
 from muster.torch._errors import FAILURES
 from muster.torch._loader_place import LoaderPlace, is_end
 from muster.torch._points import Points, pack, unpack
@@ -75,6 +75,7 @@ class Steps(Iterator):
             self._ddp = ddp_modules(model)
             for module in self._ddp:
                 check_renewable(module)
+            self._passes = [ForwardPasses(module) for module in self._ddp]
             self._calls = self._backend.calls
             self._rank, self._size = self._calls.rank, self._calls.size
             self._state = TrainingState(model, optimizers, states)
@@ -181,7 +182,7 @@ class Steps(Iterator):
             has_drawn = own != self._generators[self._rank]
             self._is_finished = True
             places = self._backend.gather_numbers(
-                [self._place.epoch, self._place.step, has_drawn, self._stops]
+                [self._place.epoch, self._place.step, has_drawn, self._stops, self._leaves_open_passes()]
             )
             self._check_places(places)
             if any(row[2] for row in places):
@@ -189,8 +190,21 @@ class Steps(Iterator):
         except FAILURES as error:
             self._calls.cut(error)
             return False
+        if any(row[4] for row in places):
+            self._renew_reducers()
         self._count_step()
         return True
+
+    def _leaves_open_passes(self) -> bool:
+        return any(
+            passes.is_last_open(module) for module, passes in zip(self._ddp, self._passes, strict=True)
+        )
+
+    def _renew_reducers(self) -> None:
+        """No step begins with what a pass before it has left: a rank that comes back has not made that."""
+        for module, passes in zip(self._ddp, self._passes, strict=True):
+            renew(module)
+            passes.forget()
 
     def _count_step(self) -> None:
         self._is_in_step = self._is_finished = False
@@ -204,8 +218,8 @@ class Steps(Iterator):
             self._write_point(is_over=False)
 
     def _check_places(self, rows: list[list[int]]) -> None:
-        for rank, (epoch, step, _, stops) in enumerate(rows):
-            own_epoch, own_step, _, own_stops = rows[self._rank]
+        for rank, (epoch, step, _, stops, _) in enumerate(rows):
+            own_epoch, own_step, _, own_stops, _ = rows[self._rank]
             if (epoch, step) != (own_epoch, own_step):
                 raise RuntimeError(
                     f"muster: rank {rank} has made step {step} of epoch {epoch} and rank {self._rank} step "
@@ -255,9 +269,7 @@ class Steps(Iterator):
             self._give(plan, count, kind)
         else:
             self._take(plan, source, count, kind)
-        if kind == "live":
-            for module in self._ddp:
-                renew(module)
+        self._renew_reducers()
         self._calls.native.barrier()
         self._is_live = True
         self._point = None

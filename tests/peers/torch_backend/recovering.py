@@ -2,7 +2,8 @@
 
 Options as NAME=VALUE: epochs, rows, pause (seconds in each step), slow (the same, of rank 1 alone), limit
 (seconds of a call), workers (of the loader). Who is to be hurt when: hurt=RANK:STEP:HOW, in the first life of
-that rank, several with a comma.
+that rank, several with a comma. look=graph, look=plain: evaluates at the end of a step, with and without a
+graph, and begins steps with a backward pass under no_sync(). static=1: of a static graph.
 """
 
 import hashlib
@@ -86,13 +87,21 @@ def digest(*tensors: torch.Tensor) -> str:
     return summed.hexdigest()[:16]
 
 
+def look(net: nn.Module, x: torch.Tensor) -> None:
+    """An evaluation in the middle of training, without a backward pass."""
+    net.eval()
+    with torch.set_grad_enabled(option("look", "") == "graph"):
+        net(x)
+    net.train()
+
+
 def main() -> None:
     print(f"rank {RANK} is process {os.getpid()}", flush=True)
     hurt(-1, "import")
     torch.set_num_threads(1)
     dist.init_process_group("muster", timeout=timedelta(seconds=float(option("limit", "60"))))
     torch.manual_seed(7)
-    net = DistributedDataParallel(model())
+    net = DistributedDataParallel(model(), static_graph=bool(option("static", "")))
     torch.manual_seed(100 + RANK)
     random.seed(RANK)
     rows = Noisy(torch.rand(int(option("rows", "64")), 16), torch.randint(0, 4, (int(option("rows", "64")),)))
@@ -117,6 +126,9 @@ def main() -> None:
         hurt(total, "begin")
         time.sleep(float(option("pause", "0")))
         optimizer.zero_grad()
+        if option("look", ""):
+            with net.no_sync():
+                nn.functional.cross_entropy(net(x), y).backward()
         loss = nn.functional.cross_entropy(net(x), y)
         hurt(total, "forward")
         time.sleep(float(option("slow", "0")) * RANK)
@@ -129,6 +141,8 @@ def main() -> None:
         hurt(total, "update")
         summed = loss.detach().clone()
         dist.all_reduce(summed)
+        if option("look", "") and step == 2:
+            look(net, x)
         hurt(total, "end")
         if not steps.is_aborted:
             print(
