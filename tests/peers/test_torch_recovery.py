@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from peers import ROOT, SECONDS_MAX, Process, command, environment, free_port, needs
+from peers import ROOT, SECONDS_MAX, Process, command, environment, free_port, needs, run
 
 pytestmark = needs("TORCH")
 
@@ -130,6 +130,23 @@ def test_a_step_begins_without_what_an_evaluation_before_it_has_left(tmp_path, l
 def test_a_static_graph_is_seen_anew_by_all_ranks(tmp_path):
     job = hurt(tmp_path, 2, "1:0:3:begin:kill", "static=1")
     assert job.outcome() == unbroken(2, "static=1")
+
+
+def test_a_hook_that_keeps_a_state_is_refused(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        """
+import muster.torch, torch, torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+dist.init_process_group("muster")
+net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+net.register_comm_hook(PowerSGDState(None), powerSGD_hook)
+muster.torch.recoverable(net, torch.optim.SGD(net.parameters(), 0.1), [])
+"""
+    )
+    flags = ("-n", "1", "--preset", "pytorch", "--style", "env")
+    done = run("TORCH", str(script), *flags, PYTHONPATH=PACKAGES, MS_ENABLE_RECOVERY="1")
+    assert "keeps a PowerSGDState from step to step, and a rank that comes back has none" in done.stderr
 
 
 def test_all_killed_at_once_go_on_from_the_newest_point(tmp_path):

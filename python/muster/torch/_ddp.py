@@ -4,6 +4,8 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+_KEEPING_HOOK_STATES = ("PowerSGDState", "PostLocalSGDState")  # of each rank: errors it has made, its steps
+
 
 def ddp_modules(model: torch.nn.Module) -> list[DistributedDataParallel]:
     return [module for module in model.modules() if isinstance(module, DistributedDataParallel)]
@@ -16,6 +18,13 @@ def check_renewable(module: DistributedDataParallel) -> None:
             "muster: DistributedDataParallel in recoverable() has to be made over the default group: leave "
             "out process_group="
         )
+    for _, state in getattr(module, "_comm_hooks", []):
+        if type(state).__name__ in _KEEPING_HOOK_STATES:
+            raise ValueError(
+                f"muster: a communication hook of DistributedDataParallel in recoverable() keeps a "
+                f"{type(state).__name__} from step to step, and a rank that comes back has none: take a hook "
+                "without one, as bf16_compress_hook"
+            )
 
 
 def renew(module: DistributedDataParallel) -> None:
