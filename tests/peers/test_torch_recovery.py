@@ -17,6 +17,7 @@ from peers import ROOT, SECONDS_MAX, Process, command, environment, free_port, n
 pytestmark = needs("TORCH")
 
 SCRIPT = ROOT / "tests/peers/torch_backend/recovering.py"
+HABITS = ROOT / "tests/peers/torch_backend/habits.py"
 PACKAGES = str(ROOT / "build/python")
 KILLS = 50
 
@@ -132,6 +133,57 @@ def test_a_static_graph_is_seen_anew_by_all_ranks(tmp_path):
     assert job.outcome() == unbroken(2, "static=1")
 
 
+def run_habit(folder: Path, *options: str):
+    modules = "torch,torch._dynamo,muster.torch"
+    flags = ("-n", "2", "--preset", "pytorch", "--max-restarts", "9", "--preload", modules)
+    flags += ("--log-dir", str(folder / "logs"))
+    done = run("TORCH", str(HABITS), *flags, arguments=options, PYTHONPATH=PACKAGES)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def ends_of_habit(folder: Path, *options: str) -> list[str]:
+    done = run_habit(folder, *options)
+    hurts = sum("hurt=" in option for option in options)
+    assert done.stdout.count("is hurt") == hurts
+    assert done.stderr.count("starting it again") == hurts, done.stderr
+    return sorted(re.findall(r"rank \d end .*", done.stdout))
+
+
+@pytest.mark.parametrize(
+    "habit",
+    [
+        pytest.param("buffers", id="buffers-are-assigned"),
+        pytest.param("generators", id="loader-and-script-have-generators"),
+        pytest.param("persistent-workers", id="workers-of-the-loader-persist"),
+        pytest.param("wide", id="optimizer-keeps-more-bits-than-parameters"),
+        pytest.param("numpy", id="states-have-numbers-of-numpy"),
+        pytest.param("later", id="parameters-join-the-optimizer-later"),
+        pytest.param("extra-state", id="modules-have-an-extra-state"),
+        pytest.param("stops", id="stop-is-said-for-numbers-of-a-void-step"),
+    ],
+)
+def test_what_scripts_do_in_the_loop_comes_back_with_a_killed_rank(tmp_path, habit):
+    killed = ends_of_habit(tmp_path / "killed", habit, "hurt=1:1:2:update")
+    assert killed == ends_of_habit(tmp_path / "unbroken", habit)
+    assert len(killed) == 2
+
+
+def test_a_loader_that_can_be_iterated_once_is_refused_in_its_second_epoch(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        """
+import muster.torch, torch
+net = torch.nn.Linear(2, 2)
+for place in muster.torch.recoverable(net, torch.optim.SGD(net.parameters(), 0.1), zip("ab", "cd"), epochs=2):
+    print(*place)
+"""
+    )
+    done = run("TORCH", str(script), "-n", "1", "--preset", "pytorch", PYTHONPATH=PACKAGES)
+    assert re.findall(r"\d \d \('\w', '\w'\)", done.stdout) == ["0 0 ('a', 'c')", "0 1 ('b', 'd')"]
+    assert "epoch 1 of recoverable() has no batch: its loader, a zip, has to begin anew" in done.stderr
+
+
 def test_a_hook_that_keeps_a_state_is_refused(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(
@@ -147,6 +199,17 @@ muster.torch.recoverable(net, torch.optim.SGD(net.parameters(), 0.1), [])
     flags = ("-n", "1", "--preset", "pytorch", "--style", "env")
     done = run("TORCH", str(script), *flags, PYTHONPATH=PACKAGES, MS_ENABLE_RECOVERY="1")
     assert "keeps a PowerSGDState from step to step, and a rank that comes back has none" in done.stderr
+
+
+def test_a_state_that_differs_between_ranks_is_told_of(tmp_path):
+    told = run_habit(tmp_path / "own", "own-losses").stderr
+    assert told.count("the state 'losses' of recoverable() is not the same on rank 0 and rank 1") == 1
+    assert "muster: warning" not in run_habit(tmp_path / "same", "numpy").stderr
+
+
+def test_a_loop_that_sums_gradients_over_steps_is_told_what_a_death_would_lose(tmp_path):
+    told = run_habit(tmp_path, "sums").stderr
+    assert told.count("no optimizer has made a step in the first step of recoverable()") == 1
 
 
 def test_all_killed_at_once_go_on_from_the_newest_point(tmp_path):
@@ -246,6 +309,20 @@ def test_a_rank_that_nobody_starts_again_is_named(tmp_path):
     assert "rank 1 of 2 did not come back within 2 s" in ranks[0].output()
 
 
+def test_a_call_of_the_store_that_nobody_waits_for_ends_before_the_process():
+    """Back in Python while the interpreter ends, it would end the process by std::terminate."""
+    done = subprocess.run(
+        [os.environ["MUSTER_PEER_TORCH"], str(ROOT / "tests/peers/torch_backend/left_behind.py")],
+        env=environment(PYTHONPATH=PACKAGES),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == ["left", "waited in vain", "waited in vain"]
+
+
 def test_the_three_lines_of_the_page_run(tmp_path):
     pages = (ROOT / "docs/guide/pytorch.md").read_text().split("```python\n")
     [script] = [text.split("```")[0] for text in pages if "muster.torch.recoverable" in text.split("```")[0]]
@@ -317,17 +394,3 @@ def test_fifty_kills_change_nothing(tmp_path):
         job.stop()
     print(f"kill to the next step: median {statistics.median(seconds):.2f} s, most {max(seconds):.2f} s")
     assert job.outcome() == unbroken(3, *options)
-def test_a_call_of_the_store_that_nobody_waits_for_ends_before_the_process():
-    """Back in Python while the interpreter ends, it would end the process by std::terminate."""
-    done = subprocess.run(
-        [os.environ["MUSTER_PEER_TORCH"], str(ROOT / "tests/peers/torch_backend/left_behind.py")],
-        env=environment(PYTHONPATH=PACKAGES),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines() == ["left", "waited in vain", "waited in vain"]
-
-

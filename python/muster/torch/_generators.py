@@ -1,9 +1,11 @@
-"""States of the random number generators of this process: torch's on the CPU, random's and numpy's."""
+"""States of the random number generators of this process: torch's on the CPU, random's and numpy's, and those
+of a script's own that it names or gives its loader."""
 
 import ctypes
 import random
 import struct
 import sys
+from collections.abc import Sequence
 
 import torch
 
@@ -45,20 +47,31 @@ def _random_state() -> bytes:
     return _last_random[1]
 
 
-def record() -> bytes:
-    """The states of all generators: RECORD_BYTES."""
-    torch_state = torch.get_rng_state()
+def _torch_state(generator: torch.Generator) -> bytes:
+    state = generator.get_state()
+    return ctypes.string_at(state.data_ptr(), _TORCH_BYTES)
+
+
+def record(others: Sequence[torch.Generator] = ()) -> bytes:
+    """The states of all generators: RECORD_BYTES, and as many for each of the others."""
     return b"".join(
         (
-            ctypes.string_at(torch_state.data_ptr(), _TORCH_BYTES),
+            _torch_state(torch.default_generator),
             _random_state(),
             _numpy_state(),
+            *(_torch_state(other) for other in others),
         )
     )
 
 
-def restore(kept: bytes) -> None:
+def restore(kept: bytes, others: Sequence[torch.Generator] = ()) -> None:
     """Sets all generators to what record() gave."""
+    for index, other in enumerate(others):
+        start = RECORD_BYTES + index * _TORCH_BYTES
+        if start < len(kept):  # not in points of older versions
+            other.set_state(
+                torch.frombuffer(bytearray(kept[start : start + _TORCH_BYTES]), dtype=torch.uint8)
+            )
     torch.set_rng_state(torch.frombuffer(bytearray(kept[:_TORCH_BYTES]), dtype=torch.uint8))
     *words, is_waiting, waiting = _RANDOM.unpack_from(kept, _TORCH_BYTES)
     random.setstate((3, tuple(words), waiting if is_waiting else None))

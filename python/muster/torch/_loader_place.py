@@ -1,5 +1,8 @@
 """The place in a loader: which epoch, which batch, and how a process that comes late gets there."""
 
+from collections.abc import Sequence
+
+import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from muster.torch import _generators
@@ -18,6 +21,16 @@ def _sampler_of(loader):
     return None
 
 
+def generators_of(loader) -> list[torch.Generator]:
+    """Those that a script has given to its loader (generator=), or to a sampler of it."""
+    holders = [loader, getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
+    holders.append(getattr(holders[-1], "sampler", None))
+    found = {id(each): each for each in (getattr(holder, "generator", None) for holder in holders)}
+    return [
+        each for each in found.values() if isinstance(each, torch.Generator) and each.device.type == "cpu"
+    ]
+
+
 def passes_cheaply(loader) -> bool:
     """Whether batches can be passed over by their indices: the process itself reads rows of a map."""
     return (
@@ -29,9 +42,16 @@ def passes_cheaply(loader) -> bool:
 
 
 class LoaderPlace:
-    """epoch and step: of the batch that next() gives, from 0. Opening an epoch may use the generators."""
+    """epoch and step: of the batch that next() gives, from 0. Opening an epoch may use the generators.
 
-    def __init__(self, loader, sampler) -> None:
+    generators: the script's own that are kept beside those of the process. recovers: an epoch begins with new
+    worker processes also where the loader says persistent_workers: nobody keeps the generators of old ones.
+    """
+
+    def __init__(
+        self, loader, sampler, generators: Sequence[torch.Generator] = (), *, recovers: bool = False
+    ) -> None:
+        self._generators, self._recovers = generators, recovers
         self._loader, self._sampler = loader, sampler if sampler is not None else _sampler_of(loader)
         if self._sampler is not None and not hasattr(self._sampler, "set_epoch"):
             raise ValueError(
@@ -43,6 +63,8 @@ class LoaderPlace:
     def _open(self) -> None:
         if self._sampler is not None:
             self._sampler.set_epoch(self.epoch)
+        if self._recovers and getattr(self._loader, "persistent_workers", False):
+            self._loader._iterator = None  # which ends its processes
         self._batches = iter(self._loader)
 
     def next(self):
@@ -55,6 +77,12 @@ class LoaderPlace:
         self.step += 1
 
     def end_epoch(self) -> None:
+        if self.step == 0 and self.epoch > 0:
+            raise ValueError(
+                f"muster: epoch {self.epoch} of recoverable() has no batch: its loader, a "
+                f"{type(self._loader).__name__}, has to begin anew for each epoch, as a DataLoader or a list "
+                "does, and a generator or a zip() does not"
+            )
         self.epoch, self.step, self._batches = self.epoch + 1, 0, None
 
     def move(self, epoch: int, step: int, at_epoch: bytes) -> None:
@@ -62,7 +90,7 @@ class LoaderPlace:
         self.epoch, self.step, self._batches = epoch, step, None
         if step == 0:
             return
-        _generators.restore(at_epoch)
+        _generators.restore(at_epoch, self._generators)
         self._open()
         pass_one = self._batches.__next__
         if passes_cheaply(self._loader) and hasattr(self._batches, "_next_index"):

@@ -24,14 +24,27 @@ def pack(state: dict) -> bytes:
     return buffer.getvalue()
 
 
+def _of_numpy() -> list:
+    """What scalars and arrays of numpy are pickled by: means of losses often are such."""
+    try:
+        import numpy
+    except ImportError:
+        return []
+    scalar = numpy.float64(0).__reduce__()[0]
+    array = numpy.zeros(0).__reduce__()[0]
+    kinds = {type(numpy.dtype(kind)) for kind in (*"?bhilqBHILQefdg",)}
+    return [scalar, array, numpy.ndarray, numpy.dtype, *kinds]
+
+
 def unpack(data, what: str) -> dict:
     """Raises ValueError where it holds more than tensors, numbers, strings, lists and dicts of them."""
     try:
-        return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        with torch.serialization.safe_globals(_of_numpy()):
+            return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as error:
         raise ValueError(
             f"muster: {what} cannot be read: state_dict() of what recoverable() was given may hold tensors, "
-            f"numbers, strings, lists and dicts alone: {str(error).splitlines()[0]}"
+            f"arrays, numbers, strings, lists and dicts alone: {str(error).splitlines()[0]}"
         ) from error
 
 

@@ -13,11 +13,11 @@ from muster.torch import _generators
 from muster.torch._behind_the_end import RUN, end_of_this_run
 from muster.torch._ddp import ForwardPasses, check_renewable, ddp_modules, renew, share_buffers
 from muster.torch._errors import FAILURES
-from muster.torch._loader_place import LoaderPlace, is_end
+from muster.torch._loader_place import LoaderPlace, generators_of, is_end
 from muster.torch._points import Points, pack, unpack
 from muster.torch._recovering_backend import RecoveringBackend, join_records, recovers, split_records
 from muster.torch._step_mark import step_mark
-from muster.torch._training_state import TrainingState
+from muster.torch._training_state import TrainingState, Updates
 
 _CUTS_MAX = 3
 _NO_BATCH = object()
@@ -39,6 +39,11 @@ def _backend():
             f'{dist.get_backend()}: init_process_group("muster"), after import muster.torch'
         )
     return found
+
+
+def _warn(rank: int, text: str) -> None:
+    if rank == 0:
+        print(f"muster: warning: {text}", file=sys.stderr, flush=True)
 
 
 def _listed(one_or_several) -> list:
@@ -68,9 +73,14 @@ class Steps(Iterator):
         self, model, optimizers, loader, epochs: int, sampler, states: dict, save_steps: int
     ) -> None:
         self._model, self._epochs, self._save_steps = model, epochs, save_steps
-        self._place = LoaderPlace(loader, sampler)
         self._stops = False
         self._backend = _backend()
+        self._of_script = [
+            *generators_of(loader),
+            *(state for state in states.values() if isinstance(state, torch.Generator)),
+        ]
+        recovers = self._backend is not None
+        self._place = LoaderPlace(loader, sampler, self._of_script, recovers=recovers)
         if self._backend is not None:
             self._ddp = ddp_modules(model)
             for module in self._ddp:
@@ -78,7 +88,9 @@ class Steps(Iterator):
             self._passes = [ForwardPasses(module) for module in self._ddp]
             self._calls = self._backend.calls
             self._rank, self._size = self._calls.rank, self._calls.size
-            self._state = TrainingState(model, optimizers, states)
+            named = {name: s for name, s in states.items() if not isinstance(s, torch.Generator)}
+            self._state = TrainingState(model, optimizers, named)
+            self._updates: Updates | None = Updates()
             self._begin_recovery()
         self._steps = self._plain() if self._backend is None else self._recovering()
 
@@ -161,13 +173,15 @@ class Steps(Iterator):
             if is_end(batch):
                 self._place.end_epoch()
                 self._epoch_generators = self._generators
+                # What the loader has drawn behind its last batch, as a RandomSampler does, no other rank has.
+                _generators.restore(self._generators[self._rank], self._of_script)
             else:
                 self._batch = batch
         return True
 
     def _begin_step(self) -> None:
         self._state.keep()
-        self._own_generators = _generators.record()
+        self._own_generators = _generators.record(self._of_script)
         self._is_in_step = True
 
     # ---- a step counts for all or for none ------------------------------------------------------------
@@ -178,13 +192,15 @@ class Steps(Iterator):
             return False
         try:
             share_buffers(self._ddp, self._calls.native)
-            own = _generators.record()
+            own = _generators.record(self._of_script)
             has_drawn = own != self._generators[self._rank]
             self._is_finished = True
             places = self._backend.gather_numbers(
                 [self._place.epoch, self._place.step, has_drawn, self._stops, self._leaves_open_passes()]
             )
             self._check_places(places)
+            if self._count == 0:
+                self._compare_states()
             if any(row[2] for row in places):
                 self._generators = self._backend.gather_bytes(own)
         except FAILURES as error:
@@ -194,6 +210,30 @@ class Steps(Iterator):
             self._renew_reducers()
         self._count_step()
         return True
+
+    def _check_first_update(self) -> None:
+        updates, self._updates = self._updates, None
+        if updates is not None and not updates.end() and self._count == 1:
+            _warn(
+                self._rank,
+                "no optimizer has made a step in the first step of recoverable(): gradients that are summed "
+                "over several steps are lost with a rank, and the training ends with other numbers than "
+                "without that death: sum them within a step, whose batch may be a list of batches",
+            )
+
+    def _compare_states(self) -> None:
+        """Behind the first step: tells of states that differ between ranks, since one alone is given on."""
+        digests = self._state.digests()
+        rows = self._backend.gather_numbers(digests.values()) if digests else []
+        for name, of_ranks in zip(digests, zip(*rows, strict=True), strict=True):
+            other = next((rank for rank, digest in enumerate(of_ranks) if digest != of_ranks[0]), None)
+            if other is not None:
+                _warn(
+                    self._rank,
+                    f"the state {name!r} of recoverable() is not the same on rank 0 and rank {other}, and a "
+                    "rank that comes back gets it from another: make it of numbers that all ranks have, as "
+                    "all_reduce gives them",
+                )
 
     def _leaves_open_passes(self) -> bool:
         return any(
@@ -214,6 +254,7 @@ class Steps(Iterator):
         if self._stops:
             self._place.epoch, self._place.step = self._epochs, 0
         self._mark(self._count)
+        self._check_first_update()
         if self._count % self._save_steps == 0:
             self._write_point(is_over=False)
 
@@ -263,7 +304,9 @@ class Steps(Iterator):
         source, count, kind = decide(plan)
         self._check_claims(plan, count, kind)
         if kind == "none":
-            self._generators = self._epoch_generators = self._backend.gather_bytes(_generators.record())
+            self._generators = self._epoch_generators = self._backend.gather_bytes(
+                _generators.record(self._of_script)
+            )
         if self._rank == source:
             self._become_source(kind)
             self._give(plan, count, kind)
@@ -297,8 +340,8 @@ class Steps(Iterator):
     def _go_back(self) -> None:
         if self._is_in_step:
             self._state.go_back()
-            _generators.restore(self._own_generators)
-            self._is_finished = False
+            _generators.restore(self._own_generators, self._of_script)
+            self._is_finished = self._stops = False  # stop() may have been said for void numbers
 
     def _lacks(self, claim: dict, count: int, kind: str) -> str:
         if kind != "live" or claim["kind"] != "live":
@@ -358,7 +401,7 @@ class Steps(Iterator):
         self._count, self._batch = packed["count"], _NO_BATCH
         self._is_in_step = self._is_finished = False
         self._place.move(packed["epoch"], packed["step"], self._epoch_generators[self._rank])
-        _generators.restore(self._generators[self._rank])
+        _generators.restore(self._generators[self._rank], self._of_script)
 
     # ---- points, and the end --------------------------------------------------------------------------
 
@@ -469,7 +512,8 @@ def recoverable(
     optimizer: one, or a list. loader: a DataLoader or what else can be iterated again for each epoch.
     lr_scheduler: one, or a list; stepped by the body. sampler: whose set_epoch(epoch) is called where an
     epoch begins; that of the loader where it has one. states: further objects with state_dict() and
-    load_state_dict() by name, the same on all ranks. save_steps: after so many steps a point is written to
+    load_state_dict() by name, the same on all ranks, and torch.Generators, of which each rank has its own
+    (those of the loader need not be named). save_steps: after so many steps a point is written to
     MS_RECOVERY_PATH, where the job goes on when all ranks have died.
 
     Raises ValueError for what cannot be kept: parts of parameters (FSDP, ZeroRedundancyOptimizer), parameters

@@ -1,9 +1,12 @@
 """What a training has learned so far: kept to go back to, and packed for a rank that has none of it."""
 
 import copy
+import ctypes
+import hashlib
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 
 def bare(model: torch.nn.Module) -> torch.nn.Module:
@@ -52,6 +55,7 @@ class _OptimizerCopy:
             {name: copy.deepcopy(value) for name, value in group.items() if name != "params"}
             for group in self._optimizer.param_groups
         ]
+        self._parameters = [list(group["params"]) for group in self._optimizer.param_groups]
         return [
             value
             for values in self._entries.values()
@@ -66,8 +70,68 @@ class _OptimizerCopy:
                 name: value if isinstance(value, torch.Tensor) else copy.deepcopy(value)
                 for name, value in values.items()
             }
-        for group, kept in zip(self._optimizer.param_groups, self._groups, strict=True):
-            group.update(copy.deepcopy(kept))
+        groups = self._optimizer.param_groups
+        del groups[len(self._groups) :]  # those that the body has added
+        for group, kept, parameters in zip(groups, self._groups, self._parameters, strict=True):
+            group.update(copy.deepcopy(kept), params=list(parameters))
+
+
+class _ModuleCopy:
+    """What a module has beside the values of its tensors: which buffers, and its settings()."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self._module = module
+
+    def take(self) -> list[torch.Tensor]:
+        """The tensors, which are kept elsewhere."""
+        self._buffers = [(module, dict(module._buffers)) for module in self._module.modules()]
+        self._settings = settings(self._module)
+        return [*self._module.parameters(), *self._module.buffers()]
+
+    def put_back(self) -> None:
+        for module, buffers in self._buffers:
+            module._buffers.update(buffers)  # a body may assign a new tensor to one
+        set_settings(self._module, self._settings)
+
+
+def settings(module: torch.nn.Module) -> dict:
+    """Which of its modules are in train(), which of its parameters learn, and what modules keep in
+    get_extra_state(): a script may change all of these."""
+    return {
+        "extra": {
+            name: copy.deepcopy(each.get_extra_state())
+            for name, each in module.named_modules()
+            if type(each).get_extra_state is not torch.nn.Module.get_extra_state
+        },
+        "training": {name: each.training for name, each in module.named_modules()},
+        "learns": {name: each.requires_grad for name, each in module.named_parameters()},
+    }
+
+
+def set_settings(module: torch.nn.Module, kept: dict) -> None:
+    for name, each in module.named_modules():
+        each.training = kept["training"].get(name, each.training)
+        if name in kept["extra"]:
+            each.set_extra_state(copy.deepcopy(kept["extra"][name]))
+    for name, each in module.named_parameters():
+        learns = kept["learns"].get(name, each.requires_grad)
+        if each.requires_grad != learns:
+            each.requires_grad_(learns)
+
+
+class Updates:
+    """Sees whether any optimizer has made a step since this was made."""
+
+    def __init__(self) -> None:
+        self._seen = False
+        self._handle = register_optimizer_step_post_hook(self._note)
+
+    def _note(self, *_) -> None:
+        self._seen = True
+
+    def end(self) -> bool:
+        self._handle.remove()
+        return self._seen
 
 
 def _check_optimizer(optimizer, owned: set[int]) -> None:
@@ -112,13 +176,14 @@ class TrainingState:
                         f"muster: {name} of recoverable() is a {type(state).__name__} without {method}()"
                     )
         self._copies = _Copies()
+        self._module_copy = _ModuleCopy(self._module)
         self._optimizer_copies = [_OptimizerCopy(optimizer) for optimizer in optimizers]
         self._kept_states: dict = {}
 
     @torch.no_grad()
     def keep(self) -> None:
         """For go_back(): as it is now."""
-        tensors = [*self._module.parameters(), *self._module.buffers()]
+        tensors = self._module_copy.take()
         for optimizer_copy in self._optimizer_copies:
             tensors += optimizer_copy.take()
         self._copies.take(tensors)
@@ -129,6 +194,7 @@ class TrainingState:
         """As it was at keep(); without gradients."""
         for optimizer_copy in self._optimizer_copies:
             optimizer_copy.put_back()
+        self._module_copy.put_back()
         self._copies.put_back()
         for name, state in self._states.items():
             state.load_state_dict(copy.deepcopy(self._kept_states[name]))
@@ -138,14 +204,24 @@ class TrainingState:
         for parameter in self._module.parameters():
             parameter.grad = None
 
+    def digests(self) -> dict[str, int]:
+        """By name of a state: a number that says what it holds."""
+        return {name: _digest(state.state_dict()) for name, state in self._states.items()}
+
     def pack(self) -> dict:
         """Refers to the tensors, and copies none."""
         return {
             "parameters": {name: value.detach() for name, value in self._module.named_parameters()},
             "buffers": {name: value.detach() for name, value in self._module.named_buffers()},
+            "settings": settings(self._module),
             "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
+            "groups": [self._names_of_groups(optimizer) for optimizer in self._optimizers],
             "states": {name: state.state_dict() for name, state in self._states.items()},
         }
+
+    def _names_of_groups(self, optimizer) -> list[list[str]]:
+        names = {id(parameter): name for name, parameter in self._module.named_parameters()}
+        return [[names[id(each)] for each in group["params"]] for group in optimizer.param_groups]
 
     @torch.no_grad()
     def load(self, packed: dict) -> None:
@@ -167,11 +243,51 @@ class TrainingState:
                 f"muster: the state has {len(packed['optimizers'])} optimizers, this script "
                 f"{len(self._optimizers)}"
             )
-        for optimizer, state in zip(self._optimizers, packed["optimizers"], strict=True):
-            optimizer.load_state_dict(state)
+        own = dict(self._module.named_parameters())
+        groups_of_all = packed.get("groups") or [[]] * len(self._optimizers)  # not in older points
+        for optimizer, state, groups in zip(
+            self._optimizers, packed["optimizers"], groups_of_all, strict=True
+        ):
+            for names in groups[len(optimizer.param_groups) :]:  # that the body has added since
+                optimizer.add_param_group({"params": [own[name] for name in names]})
+            _load_optimizer(optimizer, state)
+        set_settings(self._module, packed.get("settings") or settings(self._module))
         for name, state in packed["states"].items():
             self._states[name].load_state_dict(state)
         self._drop_gradients()
+
+
+def _load_optimizer(optimizer, state: dict) -> None:
+    """PyTorch's load_state_dict() gives values the dtype of their parameter: of a bfloat16 one they may have
+    more bits."""
+    optimizer.load_state_dict(state)
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for index, values in state["state"].items():
+        loaded = optimizer.state[parameters[index]]
+        for name, value in values.items():
+            if isinstance(value, torch.Tensor) and loaded[name].dtype != value.dtype:
+                loaded[name] = value.clone()
+
+
+def _digest(value) -> int:
+    summed = hashlib.sha256()
+
+    def add(value) -> None:
+        if isinstance(value, torch.Tensor):
+            flat = value.detach().cpu().contiguous()
+            summed.update(ctypes.string_at(flat.data_ptr(), flat.nbytes))
+        elif isinstance(value, dict):
+            for name, each in value.items():
+                add(name)
+                add(each)
+        elif isinstance(value, list | tuple):
+            for each in value:
+                add(each)
+        elif isinstance(value, str | int | float | None):
+            summed.update(repr(value).encode())
+
+    add(value)
+    return int.from_bytes(summed.digest()[:8], "little", signed=True)
 
 
 def _check_names(kind: str, own: dict, found: dict) -> None:

@@ -1,0 +1,163 @@
+"""A training that recovers, with a habit that scripts have: prints a digest of all that it has learned.
+
+habits.py HABIT [hurt=RANK:EPOCH:STEP:PLACE,...]: who is killed when, in the first life of that rank.
+"""
+
+import hashlib
+import os
+import random
+import signal
+import sys
+
+import muster.torch
+import numpy
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
+
+HABIT = sys.argv[1]
+HURTS = {word for word in sys.argv[-1].removeprefix("hurt=").split(",") if len(sys.argv) > 2}
+RANK = int(os.environ["RANK"])
+LIFE = int(os.environ.get("MUSTER_RESTART_COUNT") or 0)
+EPOCHS = 3
+
+
+def hurt(epoch: int, step: int, place: str) -> None:
+    if LIFE == 0 and f"{RANK}:{epoch}:{step}:{place}" in HURTS:
+        print(f"rank {RANK} is hurt", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Rows(Dataset):
+    """Moved by the generators of whoever reads them, as transforms of images are."""
+
+    def __len__(self) -> int:
+        return 32
+
+    def __getitem__(self, index: int) -> tuple:
+        row = torch.full((8,), index / 32) + 0.1 * torch.randn(8) + 0.1 * random.random()
+        return row, row[:4].sin()
+
+
+class RunningMean(nn.Module):
+    """Its buffer is a new tensor in each pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.mean = 0.9 * self.mean + 0.1 * x.mean(0)
+        return x - self.mean
+
+
+class Cooling(nn.Module):
+    """Gives less in each pass."""
+
+    scale = 1.0
+
+    def get_extra_state(self) -> dict:
+        return {"scale": self.scale}
+
+    def set_extra_state(self, state: dict) -> None:
+        self.scale = state["scale"]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.scale *= 0.9
+        return self.scale * x
+
+
+class WideSgd(torch.optim.Optimizer):
+    """Keeps parameters of 16 bits in 32."""
+
+    def __init__(self, parameters) -> None:
+        super().__init__(parameters, {})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for parameter in self.param_groups[0]["params"]:
+            wide = self.state[parameter].setdefault("wide", parameter.float())
+            parameter.copy_(wide.sub_(0.01 * parameter.grad.float()))
+
+
+class Kept:
+    """A value of the script's own."""
+
+    value = 0.0
+
+    def state_dict(self) -> dict:
+        return {"value": self.value}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.value = state["value"]
+
+
+def loader() -> DataLoader:
+    rows = Rows()
+    if HABIT == "generators":
+        return DataLoader(rows, 4, shuffle=True, generator=torch.Generator().manual_seed(RANK))
+    workers = {"num_workers": 1, "persistent_workers": True} if HABIT == "persistent-workers" else {}
+    return DataLoader(rows, 4, sampler=DistributedSampler(rows, seed=3), **workers)
+
+
+def begin_to_learn(net: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Once, in the middle of training: the last layer, and another one learns no statistics any more."""
+    net.module[1].eval()
+    optimizer.add_param_group({"params": list(net.module[-1].parameters()), "lr": 0.02})
+
+
+def digest(*values) -> str:
+    summed = hashlib.sha256()
+    for value in values:
+        flat = value.detach().flatten().contiguous() if isinstance(value, torch.Tensor) else None
+        summed.update(repr(value).encode() if flat is None else bytes(flat.view(torch.uint8).tolist()))
+    return summed.hexdigest()[:16]
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("muster")
+    torch.manual_seed(7)
+    random.seed(RANK)
+    first = {"buffers": RunningMean, "extra-state": Cooling}.get(HABIT, nn.Identity)()
+    model = nn.Sequential(first, nn.BatchNorm1d(8), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))
+    dtype = torch.bfloat16 if HABIT == "wide" else torch.float32
+    net = DistributedDataParallel(model.to(dtype))
+    learning = list(net.parameters())[:-2] if HABIT == "later" else list(net.parameters())
+    optimizer = WideSgd(learning) if HABIT == "wide" else torch.optim.Adam(learning, 0.01)
+    noise, own, mean = torch.Generator().manual_seed(RANK), Kept(), Kept()
+    states = {"generators": {"noise": noise}, "own-losses": {"losses": own}, "numpy": {"losses": mean}}
+    steps = muster.torch.recoverable(net, optimizer, loader(), EPOCHS, states=states.get(HABIT))
+    for epoch, step, (x, y) in steps:
+        if HABIT == "later" and (epoch, step) == (1, 0):
+            begin_to_learn(net, optimizer)
+        if HABIT == "generators":
+            x = x + 0.1 * torch.randn(x.shape, generator=noise)
+        is_last_of_sum = HABIT != "sums" or step % 2 == 1
+        if HABIT != "sums" or step % 2 == 0:
+            optimizer.zero_grad()
+        loss = nn.functional.mse_loss(net(x.to(dtype)), y.to(dtype))
+        loss.backward()
+        hurt(epoch, step, "update")
+        if is_last_of_sum:
+            optimizer.step()
+        own.value += loss.item()
+        summed = loss.detach().float()
+        dist.all_reduce(summed)
+        mean.value = numpy.mean([mean.value, summed.item()])
+        ranks = torch.ones(1)
+        dist.all_reduce(ranks)
+        if HABIT == "stops" and ((epoch, step) == (2, 1) or ranks.item() != dist.get_world_size()):
+            steps.stop()
+    kept = [value for state in optimizer.state.values() for value in state.values()]
+    rates = [group.get("lr") for group in optimizer.param_groups]
+    learned = [*net.parameters(), *net.buffers(), *kept]
+    learned += [float(mean.value)] if HABIT == "numpy" else []
+    print(f"rank {RANK} end {digest(*learned, rates, torch.rand(2))} in epoch {epoch}", flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
