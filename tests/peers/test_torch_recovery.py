@@ -159,6 +159,7 @@ def ends_of_habit(folder: Path, *options: str) -> list[str]:
         pytest.param("wide", id="optimizer-keeps-more-bits-than-parameters"),
         pytest.param("numpy", id="states-have-numbers-of-numpy"),
         pytest.param("later", id="parameters-join-the-optimizer-later"),
+        pytest.param("objects", id="ranks-exchange-objects"),
         pytest.param("extra-state", id="modules-have-an-extra-state"),
         pytest.param("stops", id="stop-is-said-for-numbers-of-a-void-step"),
     ],

@@ -22,6 +22,7 @@ from muster.torch._errors import FAILURES, failure
 from muster.torch._rejoin import MissingRanksError, Rendezvous
 from muster.torch._rendezvous import master_of
 from muster.torch._state import GroupState
+from muster.torch._void_calls import Cleared, give_own_objects
 
 RECOVERS = "MS_ENABLE_RECOVERY"
 CAME_BACK = "MUSTER_RESTART_COUNT"
@@ -119,6 +120,7 @@ class RecoveringCalls:
         self.is_in_loop, self.raises = False, False
         self.failure: BaseException | None = None
         self._connect_first = connect_first
+        self._cleared = Cleared(rank, size)
         self._lock = threading.Lock()
 
     def note(self, error: BaseException) -> None:
@@ -130,6 +132,15 @@ class RecoveringCalls:
         self.note(error)
         if self.raises:
             raise error
+
+    def is_void(self) -> bool:
+        """Whether what calls give now has no meaning."""
+        return self.is_in_loop and self.failure is not None
+
+    def _void(self, error: BaseException, name: str, args: tuple):
+        self.cut(error)
+        self._cleared.clear(name, args)
+        return _VOID
 
     def state(self) -> tuple:
         """As of the native group; nothing is under way between two of them."""
@@ -158,8 +169,7 @@ class RecoveringCalls:
     def __getattr__(self, name: str):
         def call(*args, **kwargs):
             if self.failure is not None:
-                self.cut(self.failure)
-                return _VOID
+                return self._void(self.failure, name, args)
             if self.native is None:
                 if name in _ALONE and _is_made_for_ddp():
                     _ALONE[name](*args, **kwargs)
@@ -171,8 +181,7 @@ class RecoveringCalls:
             except FAILURES as error:
                 if not self.is_in_loop:
                     raise
-                self.cut(error)
-                return _VOID
+                return self._void(error, name, args)
             return _Cuttable(self, made) if self.is_in_loop and made is not None else made
 
         if name.startswith("_"):
@@ -190,6 +199,7 @@ class RecoveringBackend(MusterBackend):
         self.rendezvous = None
         state = GroupState(self.calls, "the group", list(range(size)), master_of(store))
         super().__init__(self.calls, _NoLiveness(), state, store, timeout)
+        give_own_objects(self.calls.is_void)
 
     def attach(self, native, liveness) -> None:
         self._coalesced = None

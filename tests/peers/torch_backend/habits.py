@@ -108,6 +108,18 @@ def begin_to_learn(net: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     optimizer.add_param_group({"params": list(net.module[-1].parameters()), "lr": 0.02})
 
 
+def rate_of_all(optimizer: torch.optim.Optimizer, loss: float) -> None:
+    """Decided by rank 0, from what all say."""
+    said = [None] * dist.get_world_size()
+    dist.all_gather_object(said, {"rank": RANK, "loss": loss})
+    rate = 0.001 + sum(each["loss"] for each in said) / 100
+    decided = [{"rate": rate} if RANK == 0 else {}]
+    dist.broadcast_object_list(decided)
+    mine = [{}]
+    dist.scatter_object_list(mine, [{"rank": rank} for rank in range(len(said))] if RANK == 0 else None)
+    optimizer.param_groups[0]["lr"] = (decided[0] or {}).get("rate", 0.0)
+
+
 def digest(*values) -> str:
     summed = hashlib.sha256()
     for value in values:
@@ -147,6 +159,8 @@ def main() -> None:
         summed = loss.detach().float()
         dist.all_reduce(summed)
         mean.value = numpy.mean([mean.value, summed.item()])
+        if HABIT == "objects":
+            rate_of_all(optimizer, summed.item())
         ranks = torch.ones(1)
         dist.all_reduce(ranks)
         if HABIT == "stops" and ((epoch, step) == (2, 1) or ranks.item() != dist.get_world_size()):
