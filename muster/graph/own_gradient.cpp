@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "muster/graph/ops/array.h"
 #include "muster/graph/scopes.h"
 #include "muster/graph/thread_state.h"
 #include "muster/graph/trace.h"
@@ -14,17 +15,29 @@
 namespace muster::graph {
 namespace {
 
-void check(const GradientRule& rule, std::span<const Value> inputs, std::span<const Value> gradients) {
-  if (gradients.size() != inputs.size())
-    throw Exception(Code::invalid_argument,
-                    fmt::format("{}: bprop gives one gradient for each input, {}; it gave {}", rule.name,
-                                inputs.size(), gradients.size()));
+void check_count(const GradientRule& rule, std::size_t inputs, std::size_t gradients) {
+  if (gradients == inputs) return;
+  throw Exception(Code::invalid_argument,
+                  fmt::format("{}: bprop gives one gradient for each input, {}; it gave {}", rule.name, inputs,
+                              gradients));
+}
+
+// With the dtype of its input, and summed over the axes along which code broadcast the input: what formulas
+// of gradients leave out most often. Anything else stays as it is.
+Value fitted(Value gradient, const Value& input) {
+  if (!gradient.defined() || !is_floating(input.dtype())) return gradient;
+  if (gradient.dtype() != input.dtype()) gradient = apply("cast", {gradient}, {{"dtype", input.dtype()}});
+  if (gradient.shape() == input.shape() || !broadcasts_to(input.shape(), gradient.shape())) return gradient;
+  return apply("sum_to", {gradient}, {{"shape", input.shape().sizes()}});
+}
+
+void check_types(const GradientRule& rule, std::span<const Value> inputs, std::span<const Value> gradients) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool is_free = !gradients[i].defined() || !is_floating(inputs[i].dtype());
     if (is_free || gradients[i].type() == inputs[i].type()) continue;
     throw Exception(Code::invalid_argument,
                     fmt::format("{}: the gradient that bprop gives for input {} is {}, and the input is {}: "
-                                "both must be of one dtype and shape",
+                                "a gradient has its input's shape, or one that the input can be broadcast to",
                                 rule.name, i, to_string(gradients[i].type()), to_string(inputs[i].type())));
   }
 }
@@ -54,7 +67,9 @@ GradientRule in_its_scopes(GradientRule rule) {
 Values gradients_by(const GradientRule& rule, std::span<const Value> inputs, std::span<const Value> outputs,
                     std::span<const Value> output_gradients) {
   Values made = rule.gradients(inputs, outputs, output_gradients);
-  check(rule, inputs, made);
+  check_count(rule, inputs.size(), made.size());
+  for (std::size_t i = 0; i < made.size(); ++i) made[i] = fitted(std::move(made[i]), inputs[i]);
+  check_types(rule, inputs, made);
   for (std::size_t i = 0; i < made.size(); ++i)
     if (!is_floating(inputs[i].dtype())) made[i] = Value();
   return made;

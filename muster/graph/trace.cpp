@@ -167,6 +167,13 @@ void Trace::own_gradient(std::span<const Value> inputs, std::span<const Value> o
   graph_.own_gradients.push_back(std::move(made));
 }
 
+bool Trace::has_own_gradient(ValueId value, std::size_t first) const {
+  return std::any_of(graph_.own_gradients.begin() + static_cast<std::ptrdiff_t>(first),
+                     graph_.own_gradients.end(), [value](const OwnGradient& own) {
+                       return std::find(own.outputs.begin(), own.outputs.end(), value) != own.outputs.end();
+                     });
+}
+
 bool Trace::makes(const Value& value, std::size_t first) const {
   return value.is_traced() && value.place().trace.get() == this &&
          makes_value(graph_, value.place().id, first);

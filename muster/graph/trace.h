@@ -100,6 +100,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
   // this alone.
   void own_gradient(std::span<const Value> inputs, std::span<const Value> outputs,
                     std::shared_ptr<const GradientRule> rule);
+  std::size_t own_gradient_count() const { return graph_.own_gradients.size(); }
+  // Whether one from `first` on is that of `value`.
+  bool has_own_gradient(ValueId value, std::size_t first) const;
   // Whether a node from `first` on has made `value`.
   bool makes(const Value& value, std::size_t first) const;
   // Whether a node from `first` on writes to a parameter.

@@ -48,13 +48,15 @@ class GradientsGiven {
  public:
   explicit GradientsGiven(const std::string& cell) : cell_(cell) {}
 
-  // Of all arguments. One gradient may come by itself, and arguments that are no tensors may be left out.
+  // Of all arguments. One gradient may come by itself, arguments that are no tensors may be left out, and
+  // None may follow, as where bprop gives back what flows to a result beside None.
   Values of(nb::handle answer, const nb::list& arguments) {
     const nb::list tensors = with_tensors(arguments);
     const bool is_alone = is_value(answer) || answer.is_none();
     const nb::object given = is_alone ? nb::object(nb::make_tuple(answer)) : nb::borrow(answer);
     if (!is_list_of_parts(given)) refuse("gives a tuple of gradients, not " + class_name(answer));
-    const std::size_t count = nb::len(given);
+    std::size_t count = nb::len(given);
+    while (count > nb::len(arguments) && nb::object(given[count - 1]).is_none()) --count;
     if (count != nb::len(arguments) && count != nb::len(tensors))
       refuse("gives one gradient for each input, " + std::to_string(nb::len(arguments)) + "; it gave " +
              std::to_string(count));

@@ -28,6 +28,7 @@ namespace muster::python {
 struct TracedCall {
   std::weak_ptr<graph::Trace> trace;
   std::size_t node_count = 0;              // of the trace behind the call
+  std::size_t own_gradient_count = 0;      // there too
   std::vector<std::uint32_t> inputs = {};  // places of the trace, as those of the outputs
   std::vector<std::pair<graph::TensorType, std::uint32_t>> outputs = {};
   nb::object container = {};  // the class of the result, a tuple or list; unset for a tensor

@@ -137,8 +137,10 @@ std::optional<std::vector<std::uint32_t>> places_of(nb::handle tensors, const gr
 // Null for a result that is not made of tensors of the trace.
 std::unique_ptr<TracedCall> traced_call(graph::Trace& trace, std::vector<std::uint32_t> inputs,
                                         nb::handle result) {
-  TracedCall call{
-      .trace = trace.weak_from_this(), .node_count = trace.node_count(), .inputs = std::move(inputs)};
+  TracedCall call{.trace = trace.weak_from_this(),
+                  .node_count = trace.node_count(),
+                  .own_gradient_count = trace.own_gradient_count(),
+                  .inputs = std::move(inputs)};
   const bool is_one = is_value(result);
   if (!is_one && !PyTuple_CheckExact(result.ptr()) && !PyList_CheckExact(result.ptr())) return nullptr;
   if (!is_one) call.container = nb::borrow(result.type());
@@ -159,6 +161,14 @@ nb::object result_of(const TracedCall& call, graph::Trace& trace) {
   return call.container(tensors);
 }
 
+// Whether the gradient of its result is now another than that of the call: a cell around it that has a bprop
+// gave the result as its own. That bprop may ask for the gradient of the call.
+bool is_given_on(const TracedCall& call, const graph::Trace& trace) {
+  return std::any_of(call.outputs.begin(), call.outputs.end(), [&](const auto& output) {
+    return trace.has_own_gradient(output.second, call.own_gradient_count);
+  });
+}
+
 // Steps that compute a loss, and then the gradient of the same cell for the same inputs, are one forward pass
 // in MindSpore's graphs: random numbers are drawn once, and statistics move once.
 nb::object call_in_trace(PythonPart* part, const nb::args& positional, const nb::kwargs& keywords,
@@ -170,7 +180,7 @@ nb::object call_in_trace(PythonPart* part, const nb::args& positional, const nb:
   const TracedCall* const last = part->last_traced.get();
   const bool is_known = process().traced_gradients > 0 && last != nullptr &&
                         last->trace.lock().get() == &trace && last->inputs == *inputs &&
-                        !trace.writes(last->node_count);
+                        !trace.writes(last->node_count) && !is_given_on(*last, trace);
   if (is_known) return result_of(*last, trace);
   nb::object result = call();
   part->last_traced = traced_call(trace, *std::move(inputs), result);
