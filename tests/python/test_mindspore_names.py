@@ -60,7 +60,6 @@ except Exception as error:
             "NotImplementedError",
             "grad_accumulation_step",
         ),
-        ("ms.set_ps_context(scheduler_manage_port=1)", "NotImplementedError", "scheduler_manage_port"),
         ("nn.Dense(1, 1, dtype=ms.float64)", "NotImplementedError", "dtype=Float64"),
         ("ds.MnistDataset('x', cache=3)", "NotImplementedError", "cache"),
     ],

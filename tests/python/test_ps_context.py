@@ -39,6 +39,32 @@ print(ms.get_ps_context("enable_ps"), ms.get_ps_context("staleness"))
     )
 
 
+def test_older_keys_of_mindspore_are_what_the_environment_says():
+    told = run(
+        """
+ms.set_ps_context(enable_ps=True, worker_num=3, server_num=2, scheduler_port=1, scheduler_manage_port=7)
+keys = "worker_num", "server_num", "scheduler_ip", "scheduler_port", "scheduler_manage_port", "ms_role"
+print([ms.get_ps_context(key) for key in keys])
+ms.reset_ps_context()
+print([ms.get_ps_context(key) for key in keys])
+""",
+        "mindspore",
+        MS_WORKER_NUM="4",
+        MS_SCHED_HOST="10.0.0.1",
+        MS_SCHED_PORT="8118",
+    )
+    assert told == "[3, 2, '10.0.0.1', 1, 7, '']\n[4, 0, '10.0.0.1', 8118, 11202, '']"
+    script = "import sys; sys.stderr = sys.stdout\n"
+    told = run(script + "ms.set_ps_context(worker_num=3)", "mindspore", MS_WORKER_NUM="4")
+    assert told.endswith(
+        "note: set_ps_context(worker_num=3) has no effect: the job has that from MS_WORKER_NUM, which is 4"
+    )
+    equal = script + "ms.set_ps_context(worker_num=4); print('no note')"
+    assert run(equal, "mindspore", MS_WORKER_NUM="4") == "no note"
+    told = run("ms.set_ps_context(worker_nums=4)", "mindspore")
+    assert told.startswith("ValueError: set_ps_context: the keys are enable_ps") and "'worker_nums'" in told
+
+
 def join_as_worker(script, **variables):
     common = {"MS_ROLE": "MS_WORKER", "MS_SCHED_HOST": "127.0.0.1", "MS_SCHED_PORT": "8118"}
     return run(script, MS_WORKER_NUM="1", **common, **variables)

@@ -1,8 +1,10 @@
 """set_context and its kin, by MindSpore's names."""
 
+import os
+
 import muster
 from mindspore import _device, _names
-from muster import _core, get_ps_context, reset_ps_context
+from muster import _core
 
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1
@@ -372,13 +374,63 @@ _PS_SETTINGS = (
 )
 
 
+# Older keys, which change nothing there either: what the job gets it from. (A script that says them runs.)
+_PS_OF_ENVIRONMENT = {
+    "ms_role": "MS_ROLE",
+    "scheduler_ip": "MS_SCHED_HOST",
+    "scheduler_manage_port": None,
+    "scheduler_port": "MS_SCHED_PORT",
+    "server_num": "MS_SERVER_NUM",
+    "worker_num": "MS_WORKER_NUM",
+}
+_ps: dict = {}  # of these, what scripts have set
+
+
+def _note_of_environment(key: str, value) -> None:
+    variable = _PS_OF_ENVIRONMENT[key]
+    if variable is None:
+        text = "`muster status` asks the scheduler at its own port"
+    elif os.environ.get(variable) == str(value):
+        return
+    else:
+        text = f"the job has that from {variable}, which is {os.environ.get(variable, 'not set')}"
+    _device.note_once(f"note: set_ps_context({key}={value!r}) has no effect: {text}")
+
+
 def set_ps_context(**settings) -> None:
     """Parameter servers (enable_ps, staleness) and encryption (enable_ssl, config_file_path, client_password,
-    server_password), before init()."""
-    others = ", ".join(sorted(set(settings) - set(_PS_SETTINGS)))
-    if others:
-        raise NotImplementedError(_names.sentence(f"mindspore.set_ps_context({others})"))
+    server_password), before init(). Older keys (worker_num, server_num, scheduler_ip, scheduler_port,
+    scheduler_manage_port, ms_role) have no effect: the variables of the environment say it.
+
+    Raises:
+        ValueError: There is no such key, or this process has joined its job.
+        TypeError: A value is not of its kind.
+    """
+    for key in settings:
+        if key not in (*_PS_SETTINGS, *_PS_OF_ENVIRONMENT):
+            raise ValueError(f"set_ps_context: the keys are {', '.join(_PS_SETTINGS)}, not {key!r}")
+    older = {key: settings.pop(key) for key in _PS_OF_ENVIRONMENT if key in settings}
     muster.set_ps_context(**settings)
+    for key, value in older.items():
+        _note_of_environment(key, value)
+    _ps.update(older)
+
+
+def get_ps_context(attr_key):
+    """What set_ps_context was given, or the default; of older keys what the environment says."""
+    if attr_key not in _PS_OF_ENVIRONMENT:
+        return muster.get_ps_context(attr_key)
+    variable = _PS_OF_ENVIRONMENT[attr_key]
+    if attr_key in _ps or variable is None:
+        return _ps.get(attr_key, 11202)
+    said = os.environ.get(variable, "")
+    return int(said or 0) if attr_key.endswith(("_num", "_port")) else said
+
+
+def reset_ps_context() -> None:
+    """All settings of set_ps_context, back to the defaults."""
+    muster.reset_ps_context()
+    _ps.clear()
 
 
 __all__ = [

@@ -4,6 +4,8 @@ import os
 
 import muster
 from mindspore import _device, _names
+from mindspore.context import get_ps_context as _get_ps_context
+from mindspore.context import reset_ps_context as _reset_ps_context
 from mindspore.context import set_ps_context as _set_ps_context
 
 
@@ -29,16 +31,6 @@ def _is_role_pserver() -> bool:
 def _is_role_sched() -> bool:
     """Whether this process is the scheduler (MS_SCHED)."""
     return _is_role("MS_SCHED")
-
-
-def _get_ps_context(attr_key: str):
-    """A setting of set_ps_context."""
-    return muster.get_ps_context(attr_key)
-
-
-def _reset_ps_context() -> None:
-    """Every setting of set_ps_context as it was at the start."""
-    muster.reset_ps_context()
 
 
 def _set_rank_id(rank_id: int) -> None:
