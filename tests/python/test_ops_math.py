@@ -159,6 +159,9 @@ assert near(ops.var(x, axis=1), [8 / 3, 152 / 9]) and near(ops.std(x, axis=1, dd
 assert near(ops.logsumexp(x, 1), [5.1429317, 6.0181945])
 assert ops.clip(x, 0, 4)[1].tolist() == [2.0, 0.0, 4.0]
 assert ops.clip_by_value(x, Tensor([2.0, 2.0, 2.0]), None)[0].tolist() == [2.0, 5.0, 3.0]
+several = ops.clip_by_value((x, x[0]), Tensor(-1.0), Tensor(2.0))  # gradients, for example
+assert type(several) is tuple and several[0][1].tolist() == [2.0, -1.0, 2.0]
+assert [each.tolist() for each in ops.clamp([x[0], x[1, :2]], max=3)] == [[1.0, 3.0, 3.0], [2.0, -4.0]]
 assert ops.select(x > 2, x, 0.0)[0].tolist() == [0.0, 5.0, 3.0]
 assert ops.where(x > 2, 1.0, x)[1].tolist() == [2.0, -4.0, 1.0]
 assert near(ops.softmax(Tensor([1.0, 1.0])), [0.5, 0.5])

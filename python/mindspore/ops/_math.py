@@ -384,7 +384,9 @@ def logsumexp(input, dim, keepdim=False):
 
 
 def _bounded(x, low, high):
-    """Bounds may be numbers, which a row holds, or tensors, which broadcast."""
+    """Bounds may be numbers, which a row holds, or tensors, which broadcast. Of several tensors each is."""
+    if isinstance(x, tuple | list) and isinstance(next(iter(x), None), muster.Tensor):
+        return type(x)(_bounded(each, low, high) for each in x)
     if isinstance(low, muster.Tensor):
         x, low = ops.maximum(x, low), None
     if isinstance(high, muster.Tensor):
@@ -393,14 +395,14 @@ def _bounded(x, low, high):
 
 
 def clip_by_value(x, clip_value_min=None, clip_value_max=None):
-    """x between two bounds, numbers or tensors; one may be left out."""
+    """x, or each tensor of a tuple or list, between two bounds, numbers or tensors; one may be left out."""
     if clip_value_min is None and clip_value_max is None:
         raise ValueError("clip_by_value: one of the bounds is needed")
     return _bounded(x, clip_value_min, clip_value_max)
 
 
 def clamp(input, min=None, max=None):
-    """input between two bounds, numbers or tensors; one may be left out."""
+    """input, or each of several, between two bounds, numbers or tensors; one may be left out."""
     if min is None and max is None:
         raise ValueError("clamp: one of the bounds is needed")
     return _bounded(input, min, max)
