@@ -193,7 +193,9 @@ def rows(norm=None):
 def test_an_embedding_lookup_gives_rows_and_zeros_where_there_is_none(run_with_mindspore):
     run_with_mindspore(f"""
 {LOOKUPS}
-for options in ({{}}, {{"target": "DEVICE", "sparse": False, "slice_mode": "table_row_slice"}}):
+assert nn.EmbeddingLookup.FIELD_SLICE == "field_slice"
+by_rows = {{"target": "DEVICE", "sparse": False, "slice_mode": nn.EmbeddingLookup.TABLE_ROW_SLICE}}
+for options in ({{}}, {{"slice_mode": nn.EmbeddingLookup.BATCH_SLICE}}, by_rows):
     for norm in (None, 0.5):
         net = nn.EmbeddingLookup(10, 2, Tensor(begin), max_norm=norm, **options)
         made = net(Tensor(ids, ms.int32)).asnumpy()
@@ -218,7 +220,8 @@ def by_hand(operator):
     return made
 
 given = Tensor(ids, ms.int32), Tensor(values), Tensor(fields)
-for operator in ("SUM", "MEAN", "MAX"):
+lookup = nn.MultiFieldEmbeddingLookup
+for operator in (lookup.OPERATOR_SUM, lookup.OPERATOR_MEAN, lookup.OPERATOR_MAX):
     net = nn.MultiFieldEmbeddingLookup(10, 2, 3, Tensor(begin), operator=operator)
     assert numpy.allclose(net(*given).asnumpy(), by_hand(operator), atol=1e-6), operator
     gradients = ms.value_and_grad(lambda *x: net(*x).sum(), None, net.trainable_params())(*given)[1]

@@ -8,6 +8,7 @@ from mindspore.ops import _places
 from muster import _core, ops
 
 _SLICE_MODES = ("batch_slice", "field_slice", "table_row_slice", "table_column_slice")
+_OPERATORS = ("SUM", "MEAN", "MAX")
 
 
 def _positive(**numbers):
@@ -39,6 +40,8 @@ class EmbeddingLookup(muster.Cell):
             evaluation. The results are the same.
         dtype: float32.
     """
+
+    BATCH_SLICE, FIELD_SLICE, TABLE_ROW_SLICE, TABLE_COLUMN_SLICE = _SLICE_MODES
 
     def __init__(
         self,
@@ -121,6 +124,8 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
         dtype: float32.
     """
 
+    OPERATOR_SUM, OPERATOR_MEAN, OPERATOR_MAX = _OPERATORS
+
     def __init__(
         self,
         vocab_size,
@@ -147,7 +152,7 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
             dtype=dtype,
         )
         _positive(field_size=field_size)
-        if operator not in ("SUM", "MEAN", "MAX"):
+        if operator not in _OPERATORS:
             raise ValueError(
                 f"MultiFieldEmbeddingLookup: operator is 'SUM', 'MEAN' or 'MAX', not {operator!r}"
             )
