@@ -168,6 +168,7 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
     missing = [each.name for each in parameters if each.name not in values]
     if missing and not strict_load:
         values |= _behind_prefixes(call, missing, values)
+    rows = {}
     for parameter in parameters:
         if (value := values.get(parameter.name)) is None:
             continue
@@ -177,15 +178,30 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
             not strict_load and any({value.dtype, parameter.dtype} <= kind for kind in _KINDS)
         )
         if not fits or tuple(value.shape) != tuple(parameter.shape):
-            raise RuntimeError(
-                f"{call}: {parameter.name} is {parameter.dtype} {tuple(parameter.shape)} in the net and "
-                f"{value.dtype} {tuple(value.shape)} in the parameter_dict"
-            )
+            if not fits or not _may_be_rows_of(parameter, value):
+                raise RuntimeError(_difference(call, parameter, value))
+            rows[parameter.name] = _difference(call, parameter, value)
         values[parameter.name] = value.astype(parameter.dtype)
     missing, left = muster.load_param_into_net(net, values, strict=False)
+    for name in missing:
+        if name in rows:
+            raise RuntimeError(rows[name])
     if missing:
         _device.note_once(f"warning: {call}: parameters of the net without a value: {', '.join(missing)}")
     return missing, left
+
+
+def _difference(call: str, parameter, value) -> str:
+    return (
+        f"{call}: {parameter.name} is {parameter.dtype} {tuple(parameter.shape)} in the net and "
+        f"{value.dtype} {tuple(value.shape)} in the parameter_dict"
+    )
+
+
+def _may_be_rows_of(parameter, value) -> bool:
+    """Of what lives on parameter servers a worker has one row, whatever the rows: muster compares those."""
+    is_row = parameter.ndim == 2 and parameter.shape[0] == 1 and tuple(parameter.shape[1:]) == value.shape[1:]
+    return is_row and muster.get_ps_context("enable_ps")
 
 
 def _behind_prefixes(call: str, missing: list[str], values: dict) -> dict:
