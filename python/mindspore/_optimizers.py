@@ -1,8 +1,7 @@
 """What MindSpore's optimizers have beside muster.nn.Optimizer's members."""
 
-import os
-
 import muster
+from mindspore import _tensors
 from mindspore.common.parameter import ParameterTuple
 from muster import _attributes
 
@@ -15,13 +14,20 @@ def _parameters(self) -> ParameterTuple:
     return ParameterTuple(_updated.fget(self))
 
 
+def refuse_tables(call: str, optimizer, instead: str) -> None:
+    """An error for tables on parameter servers, to which the gradients of their rows go as they are."""
+    for parameter in filter(_tensors.is_served_table, optimizer.parameters):
+        raise NotImplementedError(
+            f"{call}: the gradients of the rows of table '{parameter.name}' go to parameter servers as they "
+            f"are computed, where nothing scales them or takes an update back: {instead}"
+        )
+
+
 def refuse_served(optimizer) -> None:
     """An error where parameter servers hold what an optimizer of formulas in Python updates: they have none
     of these, nor does anybody reduce the gradients, so each worker would train a network of its own."""
-    if "MS_ROLE" not in os.environ:  # of a process alone the parameters are its own
-        return
     for parameter in optimizer.parameters:
-        if parameter.is_param_ps:
+        if _tensors.is_served(parameter):
             raise NotImplementedError(
                 f"{type(optimizer).__name__} has no rule for parameter '{parameter.name}', which lives on "
                 "parameter servers: choose SGD, Momentum, Adagrad, Adam, LazyAdam or FTRL of mindspore.nn, "

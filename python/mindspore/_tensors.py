@@ -1,9 +1,11 @@
 """What MindSpore's tensors and parameters have beside muster's; functions by name are in _members."""
 
 import itertools
+import os
 import weakref
 
 import muster
+from mindspore import _device
 from muster import _core
 
 Tensor = muster.Tensor
@@ -136,6 +138,7 @@ _NOTED = {
     "key": -1,
     "requires_aggr": True,
     "is_param_ps": False,
+    "_is_table": False,
 }
 _set_param_ps = _core.Parameter.set_param_ps
 
@@ -150,8 +153,45 @@ def set_param_ps(self, init_in_server=False) -> None:
     self.is_param_ps = True
 
 
+def is_served(parameter) -> bool:
+    """Whether parameter servers hold it: not those of a process alone."""
+    return parameter.is_param_ps and "MS_ROLE" in os.environ
+
+
+def is_served_table(parameter) -> bool:
+    """Whether its rows are on parameter servers, and a row of zeros in its place here."""
+    return parameter._is_table and is_served(parameter)
+
+
+_clone = _core.Parameter.clone
+
+
+def clone(self, init="same"):
+    """Another parameter of this name, shape and dtype: with equal elements, or filled as `init` says. Of a
+    table on parameter servers it is what the table's gradient is."""
+    if isinstance(init, str) and init == "same" and is_served_table(self):
+        raise NotImplementedError(
+            f"Parameter.clone() of table '{self.name}': its rows are on parameter servers; its cell looks "
+            "rows up, and save_checkpoint() writes them all"
+        )
+    return _clone(self, init)
+
+
+def elements_here(self):
+    """asnumpy(), and a word where the elements are elsewhere."""
+    if is_served_table(self):
+        _device.note_once(
+            f"warning: asnumpy() of table '{self.name}' gives a row of zeros: its rows are on parameter "
+            "servers; its cell looks rows up, and save_checkpoint() writes them all"
+        )
+    return asnumpy(self)
+
+
 _PARAMETER_MEMBERS = {
     "set_param_ps": set_param_ps,
+    "clone": clone,
+    "asnumpy": elements_here,
+    "numpy": elements_here,
     **{name: _noted(name, first) for name, first in _NOTED.items()},
     "is_init": property(lambda self: False, lambda self, value: None),
     "pipeline_stages": property(lambda self: []),

@@ -1,16 +1,16 @@
-"""What MindSpore's scripts do with parameters on parameter servers."""
+"""What MindSpore's scripts do with their gradients and optimizers, with parameters on parameter servers."""
 
 import re
 
 import pytest
-from job import Job
+from job import Job, run_alone
 
 # Trains a network of a table and two layers by what stands at BODY_, and says a hash of all of it.
 SCRIPT = """
 import hashlib, os
 import numpy as np
 import mindspore as ms
-from mindspore import nn, ops, Tensor
+from mindspore import boost, nn, ops, Tensor
 from mindspore import dataset as ds
 
 ms.set_ps_context(enable_ps=True)
@@ -43,7 +43,7 @@ weights = b"".join(layer.weight.asnumpy().tobytes() for layer in (net.hidden, ne
 print("bits", hashlib.sha256(rows + weights).hexdigest())
 print("sum", sum(np.abs(np.frombuffer(each, np.float32)).sum() for each in (rows, weights)))
 """
-TABLE = "table.embedding_table"
+TABLE, LAYER = "table.embedding_table", "hidden"
 
 
 def script(body, marked, momentum=0.0, loss_scale=1.0):
@@ -66,6 +66,105 @@ def in_job(text):
 
 def bits(text):
     return re.search(r"bits (\w+)", text)[1]
+
+
+def total(text):
+    return float(re.search(r"sum (\S+)", text)[1])
+
+
+def told_by_both(body, marked, equal=lambda served, alone: bits(served) == bits(alone), **options):
+    """What a worker printed, which ended with the bits of a process alone."""
+    text = script(body, marked, **options)
+    code, alone, _ = run_alone(text)
+    assert code == 0, alone
+    code, served = in_job(text)
+    assert code == 0, served
+    assert equal(served, alone), f"{served}\n{alone}"
+    return served
+
+
+# The third and the fifth batch have an infinite loss.
+SCALED = """
+scale = nn.DynamicLossScaleUpdateCell(loss_scale_value=2**12, scale_factor=2, scale_window=3)
+step = nn.TrainOneStepWithLossScaleCell(nn.WithLossCell(net, loss_fn), optimizer, scale)
+step.set_train()
+for number, (ids, y) in enumerate(data.create_tuple_iterator()):
+    loss, overflow, scale = step(ids, y * float("inf") if number in (2, 4) else y)
+    print("overflow", bool(overflow), float(scale))
+"""
+
+
+def test_a_step_that_overflows_leaves_marked_parameters_as_they_are():
+    served = told_by_both(SCALED, LAYER, momentum=0.9)
+    overflows = [match == "True" for match in re.findall(r"overflow (\w+)", served)]
+    assert overflows == [False, False, True, False, True, False]
+
+
+ACCUMULATED = """
+accumulate = boost.GradientAccumulation(2, optimizer)
+for ids, y in data.create_tuple_iterator():
+    loss, gradients = gradients_of(ids, y)
+    accumulate(loss, gradients)
+"""
+
+
+def test_gradients_of_marked_parameters_may_be_accumulated():
+    told_by_both(ACCUMULATED, LAYER, momentum=0.9)
+
+
+ADDED_UP = """
+totals = ms.ParameterTuple(net.trainable_params()).clone(prefix="total", init="zeros")
+for number, (ids, y) in enumerate(data.create_tuple_iterator()):
+    loss, gradients = gradients_of(ids, y)
+    for total, gradient in zip(totals, gradients):
+        ops.assign_add(total, gradient)
+    if number % 2 == 1:
+        optimizer(totals)
+        for total in totals:
+            ops.assign(total, ops.zeros_like(total))
+"""
+
+
+def test_gradients_may_be_added_up_in_clones_of_their_parameters():
+    told_by_both(ADDED_UP, LAYER, loss_scale=2.0)
+
+
+def test_so_may_those_of_a_table_whose_rows_are_added_up_in_another_order():
+    def are_near(served, alone):
+        return total(served) == pytest.approx(total(alone), rel=1e-6)
+
+    told_by_both(ADDED_UP, TABLE, are_near, loss_scale=2.0)
+
+
+MODEL = "ms.Model(net, loss_fn, optimizer, loss_scale_manager={}).train(1, data, dataset_sink_mode=False)"
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        (SCALED, ["TrainOneStepWithLossScaleCell", "loss_scale=sens"]),
+        (MODEL.format("ms.DynamicLossScaleManager()"), ["loss scale manager", "FixedLossScaleManager"]),
+        (ACCUMULATED, ["GradientAccumulation", "loss_scale"]),
+        ("net.table.embedding_table.clone()", ["clone()", "save_checkpoint"]),
+        ("ms.export(net, Tensor(ids), file_name='net', file_format='MINDIR')", ["alone", "save_checkpoint"]),
+    ],
+    ids=["loss_scale", "manager", "accumulation", "clone", "export"],
+)
+def test_what_the_rows_of_a_table_cannot_do_is_named_with_a_way_out(body, names):
+    code, told = in_job(script(body, TABLE))
+    assert code != 0
+    error = next(line for line in told.splitlines() if line.startswith("NotImplementedError: "))
+    assert all(name in error for name in ["table", *names]), error
+
+
+def test_a_fixed_loss_scale_is_the_way_out_for_a_table():
+    told_by_both(MODEL.format("ms.FixedLossScaleManager(64.0, False)"), TABLE, loss_scale=64.0)
+
+
+def test_who_reads_the_elements_of_a_table_hears_where_its_rows_are():
+    code, told = in_job(script("print(net.table.embedding_table.asnumpy())", TABLE))
+    assert code == 0, told
+    assert f"warning: asnumpy() of table '{TABLE}' gives a row of zeros" in told
 
 
 SAVED = """

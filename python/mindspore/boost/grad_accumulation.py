@@ -1,7 +1,7 @@
 """mindspore.boost.grad_accumulation: gradients of several steps for one update."""
 
 import muster
-from mindspore import _names
+from mindspore import _names, _optimizers
 from mindspore.nn._loss_scale import update_where
 from mindspore.ops.composite import HyperMap, MultitypeFuncGraph
 from muster import ops
@@ -32,6 +32,12 @@ class GradientAccumulation(muster.Cell):
                 "GradientAccumulation: max_accumulation_step is a whole number of at least 1, "
                 f"not {max_accumulation_step!r}"
             )
+        _optimizers.refuse_tables(
+            "GradientAccumulation",
+            optimizer,
+            "add up gradients by hand, all of those that are computed, for an optimizer whose loss_scale is "
+            "the number of steps",
+        )
         self._max_accumulation_step = max_accumulation_step
         self.optimizer = optimizer
         self.hyper_map = HyperMap()

@@ -2,7 +2,6 @@
 
 from mindspore import _names
 from muster import Parameter
-from muster.nn import initializer
 
 
 class ParameterTuple(tuple):
@@ -35,14 +34,13 @@ class ParameterTuple(tuple):
         """
         if not isinstance(prefix, str):
             raise TypeError(f"ParameterTuple.clone: the prefix is a string, not {type(prefix).__name__}")
-        return ParameterTuple(
-            Parameter(
-                parameter if init == "same" else initializer(init, parameter.shape, parameter.dtype),
-                name=f"{prefix}.{parameter.name}" if prefix else parameter.name,
-                requires_grad=parameter.requires_grad,
-            )
-            for parameter in self
-        )
+        return ParameterTuple(_cloned(parameter, prefix, init) for parameter in self)
+
+
+def _cloned(parameter, prefix, init):
+    made = parameter.clone(init)
+    made.name = f"{prefix}.{parameter.name}" if prefix else parameter.name
+    return made
 
 
 __all__ = ["Parameter", "ParameterTuple"]

@@ -68,6 +68,7 @@ class EmbeddingLookup(muster.Cell):
             muster.nn.initializer(param_init, shape), name="embedding_table"
         )
         self.embedding_table._mark_table()
+        self.embedding_table._is_table = True
         if vocab_cache_size and target == "DEVICE":
             self.embedding_table._put_on_servers(vocab_cache_size)
             self.embedding_table.is_param_ps = True

@@ -1,6 +1,7 @@
 """Training steps whose gradients are computed of a scaled loss, and what scales it."""
 
 import muster
+from mindspore import _optimizers, _tensors
 from mindspore._gradient import GradOperation, Reducer, shares_one_batch
 from mindspore.ops.composite import HyperMap
 from muster import ops
@@ -71,6 +72,10 @@ def _unscaled(scale, gradient):
 
 def update_where(optimizer, gradients, updates) -> None:
     """An update by `gradients`, or where `updates`, a bool tensor (), is false none."""
+    if any(map(_tensors.is_served, optimizer.parameters)):
+        if updates:  # what servers have made of a step could not be taken back
+            optimizer(gradients)
+        return
     written = [*optimizer.parameters, *optimizer.get_parameters()]
     before = [ops.mul(parameter, 1) for parameter in written]
     optimizer(gradients)
@@ -88,6 +93,12 @@ class TrainOneStepWithLossScaleCell(muster.nn.TrainOneStepCell):
 
     def __init__(self, network, optimizer, scale_sense):
         super().__init__(network, optimizer)
+        _optimizers.refuse_tables(
+            "TrainOneStepWithLossScaleCell (of a loss scale manager that is dynamic, or drops updates)",
+            optimizer,
+            "take TrainOneStepCell(network, optimizer, sens), or FixedLossScaleManager(sens, False), and an "
+            "optimizer with loss_scale=sens",
+        )
         self.grad = GradOperation(get_by_list=True, sens_param=True)
         self.hyper_map = HyperMap()
         self.loss_scaling_manager = None

@@ -349,6 +349,11 @@ def _written(writer, node, found, values, used, rules) -> list:
     call = Call(writer, node, found, values, used)
     try:
         made = rules.written(call)
+        if made is None and node["op"] == "server_lookup":
+            raise NotImplementedError(
+                "its rows are on parameter servers: save_checkpoint() writes them all, and a process alone, "
+                "which loads that file, exports the network"
+            )
         if made is None and node["has_effect"]:
             raise NotImplementedError(
                 "it changes a parameter or calls other workers: leave it out of the network"
