@@ -163,17 +163,23 @@ def is_served_table(parameter) -> bool:
     return parameter._is_table and is_served(parameter)
 
 
+def check_whole(parameter) -> None:
+    """An error where a copy of the elements here would be a row of zeros."""
+    if is_served_table(parameter):
+        raise NotImplementedError(
+            f"clone() of table '{parameter.name}': its rows are on parameter servers; its cell looks rows "
+            "up, and save_checkpoint() writes them all"
+        )
+
+
 _clone = _core.Parameter.clone
 
 
 def clone(self, init="same"):
     """Another parameter of this name, shape and dtype: with equal elements, or filled as `init` says. Of a
     table on parameter servers it is what the table's gradient is."""
-    if isinstance(init, str) and init == "same" and is_served_table(self):
-        raise NotImplementedError(
-            f"Parameter.clone() of table '{self.name}': its rows are on parameter servers; its cell looks "
-            "rows up, and save_checkpoint() writes them all"
-        )
+    if isinstance(init, str) and init == "same":
+        check_whole(self)
     return _clone(self, init)
 
 

@@ -146,9 +146,10 @@ MODEL = "ms.Model(net, loss_fn, optimizer, loss_scale_manager={}).train(1, data,
         (MODEL.format("ms.DynamicLossScaleManager()"), ["loss scale manager", "FixedLossScaleManager"]),
         (ACCUMULATED, ["GradientAccumulation", "loss_scale"]),
         ("net.table.embedding_table.clone()", ["clone()", "save_checkpoint"]),
+        ("ms.ParameterTuple(net.trainable_params()).clone('ema')", ["clone()", "save_checkpoint"]),
         ("ms.export(net, Tensor(ids), file_name='net', file_format='MINDIR')", ["alone", "save_checkpoint"]),
     ],
-    ids=["loss_scale", "manager", "accumulation", "clone", "export"],
+    ids=["loss_scale", "manager", "accumulation", "clone", "clones", "export"],
 )
 def test_what_the_rows_of_a_table_cannot_do_is_named_with_a_way_out(body, names):
     code, told = in_job(script(body, TABLE))

@@ -1,6 +1,6 @@
 """mindspore.common.parameter: Parameter, and tuples of them."""
 
-from mindspore import _names
+from mindspore import _names, _tensors
 from muster import Parameter
 
 
@@ -38,8 +38,12 @@ class ParameterTuple(tuple):
 
 
 def _cloned(parameter, prefix, init):
+    name = f"{prefix}.{parameter.name}" if prefix else parameter.name
+    if isinstance(init, str) and init == "same":
+        _tensors.check_whole(parameter)
+        return Parameter(parameter, name=name, requires_grad=parameter.requires_grad)
     made = parameter.clone(init)
-    made.name = f"{prefix}.{parameter.name}" if prefix else parameter.name
+    made.name = name
     return made
 
 
