@@ -211,7 +211,7 @@ bool WorkerMachine::awaits(std::uint32_t holder) const {
 
 bool WorkerMachine::lacks_answer(std::uint32_t holder) const {
   return !peers_[holder].is_welcome || std::any_of(pulls_.begin(), pulls_.end(), [&](const auto& each) {
-    return each.first.first <= next_ && !each.second.rows[holder];
+    return (each.first.first <= next_ || !each.second.is_ahead) && !each.second.rows[holder];
   });
 }
 

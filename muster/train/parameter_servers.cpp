@@ -111,7 +111,33 @@ Tensor ids_from(std::int64_t begin, std::int64_t count) {
   return ids;
 }
 
+// Whether a worker sees steps later than the servers have applied them.
+bool may_be_behind() { return parameter_servers().staleness != std::uint64_t{0}; }
+
+// What servers have made of the parameter by now, over what is there of it.
+Result<> copy_listed(std::int64_t number, Tensor& all, std::int64_t width) {
+  MUSTER_TRY(const auto listed, process().served_parameters->list_rows(number));
+  const auto row_elements = static_cast<std::size_t>(width);
+  for (std::size_t i = 0; i < listed.ids.size(); ++i)
+    std::ranges::copy(std::span(listed.values).subspan(i * row_elements, row_elements),
+                      all.data<float>() + listed.ids[i] * row_elements);
+  return {};
+}
+
+// Steps see what the staleness allows, a cache keeps as much: a checkpoint has all. Servers know none without
+// an optimizer.
+Result<Tensor> dense_values(const graph::ParameterPtr& parameter) {
+  MUSTER_TRY_VOID(finish_steps(parameter));
+  MUSTER_TRY(const Tensor here, graph::Value(parameter).read());
+  Tensor all = here.clone();
+  if (!graph::served_parameter(*graph::served_number(*parameter)).rule) return all;
+  const std::int64_t rows = std::max<std::int64_t>(all.shape().rank() == 0 ? 1 : all.shape()[0], 1);
+  MUSTER_TRY_VOID(copy_listed(*graph::served_number(*parameter), all, all.elements() / rows));
+  return all;
+}
+
 Result<Tensor> all_rows(const graph::ParameterPtr& table) {
+  if (may_be_behind()) MUSTER_TRY_VOID(finish_steps(table));
   const Shape& shape = table->served_rows()->shape;
   Tensor all(DType::float32, shape);
   const std::int64_t rows = std::max<std::int64_t>(elements_at_once / shape[1], 1);
@@ -121,6 +147,7 @@ Result<Tensor> all_rows(const graph::ParameterPtr& table) {
     std::ranges::copy(std::span(part.data<float>(), static_cast<std::size_t>(part.elements())),
                       all.data<float>() + begin * shape[1]);
   }
+  if (may_be_behind()) MUSTER_TRY_VOID(copy_listed(*graph::served_number(*table), all, shape[1]));
   return all;
 }
 
@@ -131,7 +158,7 @@ Result<> finish_steps(const graph::ParameterPtr& parameter) {
                                  ? graph::look_up(parameter, graph::Value(ids_from(0, 1)))
                                  : graph::Value(parameter);
   MUSTER_TRY([[maybe_unused]] const Tensor read, value.read());
-  return {};
+  return process().served_parameters->finish_steps();
 }
 
 namespace {
@@ -209,16 +236,20 @@ void warn_of_large_table(const graph::Parameter& table) {
 }  // namespace
 
 bool is_equal_in_workers(const graph::Parameter& parameter) {
-  return !graph::served_number(parameter) || parameter_servers().staleness == std::uint64_t{0};
+  return !graph::served_number(parameter) || !may_be_behind();
 }
 
 bool is_on_servers(const graph::Parameter& parameter) {
-  return parameter.served_rows() || graph::served_state(parameter);
+  return parameter.served_rows() || graph::served_state(parameter) || !is_equal_in_workers(parameter);
 }
 
 Result<std::vector<checkpoint::Entry>> entries_on_servers(const graph::ParameterPtr& parameter,
                                                           const std::string& name) {
   if (const auto state = graph::served_state(*parameter)) return entries_of_state(parameter, *state, name);
+  if (!parameter->served_rows()) {
+    MUSTER_TRY(const Tensor values, dense_values(parameter));
+    return std::vector<checkpoint::Entry>{{name, values}};
+  }
   if (parameter->served_rows()->takes_any_id()) return updated_rows(parameter, name);
   warn_of_large_table(*parameter);
   MUSTER_TRY(const Tensor rows, all_rows(parameter));

@@ -49,10 +49,12 @@ Result<> look_up_ahead(const graph::ParameterPtr& table, const Tensor& ids);
 // Whether data parallel workers have the same values of it: not of what lives on servers that a worker may be
 // ahead of.
 bool is_equal_in_workers(const graph::Parameter& parameter);
-// Whether servers have its values: a table that is there, or what an optimizer keeps for a parameter that is.
+// Whether servers have its values: a table that is there, what an optimizer keeps for a parameter that is,
+// or, where a worker may be ahead of what is applied, any parameter there.
 bool is_on_servers(const graph::Parameter& parameter);
 // What a checkpoint has of such a parameter, under this name: all rows (rows, width); of a table that takes
-// any number those rows that were updated, and in `name`.ids, int64 (rows,), their numbers, ascending.
+// any number those rows that were updated, and in `name`.ids, int64 (rows,), their numbers, ascending. All
+// steps before count, whatever the staleness (but where it has no bound those that have come).
 // Lookups, which all workers make where they recover.
 Result<std::vector<checkpoint::Entry>> entries_on_servers(const graph::ParameterPtr& parameter,
                                                           const std::string& name);
@@ -72,7 +74,7 @@ Result<> set_saved_rows(graph::Parameter& parameter, const Tensor& entry);
 // safe.
 void remove_other_rows(const std::string& ckpt, std::span<const checkpoint::Entry> entries);
 void remove_rows(const std::string& ckpt);
-// All steps before are done.
+// All steps before are done, and those of the other workers where the staleness has a bound.
 Result<> finish_steps(const graph::ParameterPtr& parameter);
 // An error for a table, or for what an optimizer keeps, of which the servers have heard: nothing sets it any
 // more.

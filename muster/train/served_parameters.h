@@ -43,6 +43,9 @@ class ServedParameters {
   Result<> look_up(std::int64_t steps, const graph::ServedLookup& lookup);
   // Before the table's first lookup.
   void set_options(std::int64_t number, const TableOptions& options) { options_of_tables_[number] = options; }
+  // What workers have made before this step is applied, also where the staleness lets their steps see less;
+  // not where it has no bound.
+  Result<> finish_steps();
   // All rows that are kept, with what the optimizer keeps for them or without; none before the first step
   // where a formula begins them. All steps before are done.
   Result<server::ParameterClient::ListedRows> list_rows(std::int64_t number, Listed listed = Listed::values);

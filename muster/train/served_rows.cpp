@@ -17,6 +17,18 @@ std::string unique_save() { return fmt::format("{:016x}", entropy()); }
 
 }  // namespace
 
+// ---- What is written down has all steps
+
+// A pull that asks for no rows, and sees no step less than its own: it is of so many steps later.
+Result<> ServedParameters::finish_steps() {
+  const auto staleness = parameter_servers().staleness;
+  if (!staleness || *staleness == 0) return {};
+  return call_together("the end of steps on parameter servers", [&]() -> Result<> {
+    MUSTER_TRY_VOID(follow_epoch(next_));
+    return client_->pull(next_ + *staleness, {});
+  });
+}
+
 // ---- A list
 
 Result<> ServedParameters::list_rows_now(std::int64_t number, Listed what,

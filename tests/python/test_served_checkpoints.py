@@ -6,7 +6,7 @@ import shutil
 import signal
 
 import pytest
-from job import Job
+from job import Job, output_alone
 
 SCRIPT = """
 import hashlib, os
@@ -187,3 +187,64 @@ def test_it_may_die_before_the_first_step(tmp_path, role, table):
 def test_a_worker_that_does_not_know_a_tables_loaded_rows_says_so(tmp_path):
     with pytest.raises(AssertionError, match="does not know the rows of table 'table"):
         broken_once(tmp_path, "worker", "vocabulary", at=-11, waits=1)
+
+
+# Each step takes 1 from what it trains. Worker 1 makes its last four steps when worker 0 has made all of its.
+AHEAD = """
+import os
+import numpy
+import muster
+from muster import nn, ops
+
+muster.set_ps_context(enable_ps=True, staleness=4)
+muster.init()
+rank = muster.get_rank()
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        begin = {"where": "servers", "cached_rows": 10, "embedding_table": "zeros"}
+        self.table, self.growing = nn.Embedding(10, 4, **begin), nn.Embedding(None, 4, **begin)
+        self.dense = nn.Dense(4, 1, weight_init="zeros", has_bias=False)
+        self.dense.set_param_ps()
+
+    def construct(self, ids):
+        rows = ops.reduce_sum(self.table(ids)) + ops.reduce_sum(self.growing(ids))
+        return rows + ops.reduce_sum(self.dense.weight)
+
+net = Net()
+optimizer = nn.Momentum(net.trainable_params(), 1.0, 0.0)
+gradients_of = muster.value_and_grad(net, None, optimizer.parameters)
+for step in range(20):
+    if (rank, step) == (1, 16):
+        open(os.environ["GATE"]).read()
+    optimizer(gradients_of(muster.Tensor(numpy.array([3], numpy.int32)))[1])
+if rank == 0:
+    open(os.environ["GATE"], "w").close()
+muster.save_checkpoint(net, os.environ["FOLDER"] + f"/{rank}.ckpt", os.environ["TOGETHER"] == "True")
+"""
+
+READ = """
+import muster
+found = muster.load_checkpoint(FILE)
+row = 3 if found["table.embedding_table"].shape == (10, 4) else 0
+print(found["table.embedding_table"][row, 0], found["growing.embedding_table"][0, 0], found["dense.weight"][0, 0])
+"""
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_checkpoint_has_all_steps_however_far_a_worker_is_ahead(tmp_path, together):
+    os.mkfifo(tmp_path / "gate")
+    told = {"GATE": str(tmp_path / "gate"), "FOLDER": str(tmp_path), "TOGETHER": str(together)}
+    with Job(AHEAD, 2, MS_SERVER_NUM="2", **told) as job:
+        job.servers = [start(job, "server", number) for number in range(2)]
+        try:
+            outputs = [worker.output() for worker in job.workers]
+            assert [process.wait() for process in [*job.everybody(), *job.servers]] == [0] * 5, outputs
+        finally:
+            for server in job.servers:
+                server.end()
+    for rank in (0, 1) if together else (0,):
+        text = output_alone(READ.replace("FILE", repr(f"{tmp_path}/{rank}.ckpt")))
+        assert text.split() == ["-20.0"] * 3, text
