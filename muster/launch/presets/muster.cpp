@@ -109,11 +109,12 @@ Result<LaunchSpec> spec(const PresetInput& input) {
                                 .environment = std::move(variables),
                                 .log_name = log_name_of(label)});
   };
-  if (job.self.value == 0) {
-    add("scheduler", "MS_SCHED", "scheduler", "scheduler");
-    for (std::int64_t i = 0; i < job.servers.value; ++i)
-      add("server", "MS_PSERVER", fmt::format("server {}", i), std::to_string(i));
-  }
+  if (job.self.value == 0) add("scheduler", "MS_SCHED", "scheduler", "scheduler");
+  // Dealt to the hosts: each has a part of the rows, and two servers with the same rows
+  // (MUSTER_SERVER_COPIES), whose numbers follow each other, are not lost with one host.
+  const auto host_count = static_cast<std::int64_t>(job.hosts.value.size());
+  for (std::int64_t i = job.self.value; i < job.servers.value; i += host_count)
+    add("server", "MS_PSERVER", fmt::format("server {}", i), std::to_string(i));
   // Node ids that are the ranks, so that a label says the rank from the first line on.
   for (std::int64_t i = 0; i < job.own_host().slots; ++i) {
     const std::int64_t rank = job.first_slot() + i;

@@ -160,6 +160,25 @@ TEST(MusterPreset, StartsServersBesideThem) {
           "worker_0.log"));
 }
 
+// With copies the same rows are on servers whose numbers follow each other.
+TEST(MusterPreset, DealsServersToTheHosts) {
+  const auto servers_of = [](std::int64_t host) {
+    const auto spec = spec_of({.workers = 1,
+                               .servers = 3,
+                               .node_count = 2,
+                               .node_rank = host,
+                               .scheduler = "h:9",
+                               .command = {"a.out"}},
+                              plain);
+    std::vector<std::string> ids;
+    for (const ProcessSpec& process : spec->processes)
+      if (process.role == "server") ids.push_back(process.environment.at("MS_NODE_ID"));
+    return ids;
+  };
+  EXPECT_THAT(servers_of(0), ElementsAre("0", "2"));
+  EXPECT_THAT(servers_of(1), ElementsAre("1"));
+}
+
 TEST(MusterPreset, OnASecondHostStartsItsWorkersOnly) {
   EXPECT_THAT(
       golden({.workers = 2,
