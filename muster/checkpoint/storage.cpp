@@ -270,7 +270,8 @@ class RealStorage final : public Storage {
 
   Result<> remove_folder(const std::string& path) override {
     std::error_code error;
-    fs::remove_all(path, error);
+    do fs::remove_all(path, error);
+    while (error == std::errc::no_such_file_or_directory);  // another process removes what is in it, too
     if (error) return fail_errno(fmt::format("cannot remove folder '{}'", path), error.value());
     return {};
   }

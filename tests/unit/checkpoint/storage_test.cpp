@@ -1,5 +1,6 @@
 #include "muster/checkpoint/storage.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +9,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
 
 #include "tests/unit/checkpoint/memory_storage.h"
 
@@ -166,6 +170,24 @@ TEST(RealStorage, FollowsNoLinkOutOfAFolderThatItRemoves) {
   EXPECT_TRUE(std::filesystem::exists(root + "/outside/file"));
   ASSERT_EQ(::mkfifo((root + "/pipe").c_str(), 0600), 0);
   EXPECT_FALSE(real_storage().open(root + "/pipe")) << "and waits for nobody at a pipe";
+  std::filesystem::remove_all(root);
+}
+
+// As the workers of two hosts do with what a job has left in a folder that they share.
+TEST(RealStorage, RemovesAFolderThatAnotherOneRemovesToo) {
+  std::string root = (std::filesystem::temp_directory_path() / "muster-storage-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 50; ++i) std::filesystem::create_directories(fmt::format("{}/a/{}/b", root, i));
+    std::array<std::string, 2> troubles;
+    const auto remove = [&](std::string& trouble) {
+      if (const auto done = real_storage().remove_folder(root + "/a"); !done) trouble = done.error().message;
+    };
+    std::thread other(remove, std::ref(troubles[0]));
+    remove(troubles[1]);
+    other.join();
+    ASSERT_EQ(troubles, (std::array<std::string, 2>{}));
+  }
   std::filesystem::remove_all(root);
 }
 
