@@ -75,7 +75,9 @@ struct KnownIds {
 
 Error outside(const Settings& settings, std::int64_t id, std::size_t place) {
   const std::string has =
-      settings.rows == 0 ? "takes ids from 0 on" : fmt::format("has the rows 0 to {}", settings.rows - 1);
+      settings.rows == 0
+          ? "takes ids from 0 on: of a hash with a sign take id & (2**63 - 1)"
+          : fmt::format("has the rows 0 to {}: out_of_range='zeros' gives zeros for it", settings.rows - 1);
   return {Code::invalid_argument,
           fmt::format("server_lookup: id {} (number {} of the ids) is not in table '{}', "
                       "which {}",
@@ -142,7 +144,11 @@ bool ids_are(const Signature& signature) {
   return signature.inputs[input].dtype == dtype_of<I>;
 }
 
-Result<> to_onnx(OnnxCall& call) { return call.refuse("its rows are on parameter servers"); }
+Result<> to_onnx(OnnxCall& call) {
+  return call.refuse(
+      "its rows are on parameter servers: a checkpoint has them all, and a process alone, which loads it, "
+      "exports the network");
+}
 
 std::vector<Op> rows() {
   return {
