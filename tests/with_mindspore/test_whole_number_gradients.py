@@ -50,6 +50,8 @@ _CASES = [
     (lambda x: x.argmax() * 2, [_LONG], [("int64", [0, 0, 0])]),
     (lambda x, y: ops.where(x, y, y * 2), [_BOOL, _FLOAT], [("bool", [False] * 3), ("float32", [1, 2, 1])]),
     (_one_hot, [Tensor([0, 1, 2], ms.int32), _FLOAT], [("int32", [0, 0, 0]), ("float32", [1, 1, 1])]),
+    (lambda x: ops.one_hot(x.argmax(), 3) * x, [_FLOAT], [("float32", [0, 0, 1])]),
+    (lambda x: ops.one_hot(x, 3, 2, 1) * 3, [_LONG], [("int64", [0, 0, 0])]),
     (
         lambda x, w: ops.gather(w, x, 0),
         [Tensor([0, 1], ms.int32), _FLOAT],

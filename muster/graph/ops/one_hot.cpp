@@ -44,7 +44,7 @@ std::vector<Value> gradient(const GradientQuery& query) {
   const auto sum_where = [&](double on, double off) {
     const Value mask =
         apply("one_hot", {query.inputs[0], scalar(g.dtype(), on), scalar(g.dtype(), off)}, query.attributes);
-    return apply("sum_to", {apply("mul", {g, mask})}, {{"shape", Sizes{}}});
+    return summed_like(apply("mul", {g, mask}), query.inputs[1]);
   };
   return {Value(), sum_where(1, 0), sum_where(0, 1)};
 }
