@@ -36,6 +36,10 @@ class WeightCutter {
   std::map<const Parameter*, TensorLayout> run() {
     for (const Node& node : graph_.nodes) {
       if (node.op->dimensions == nullptr || node.op->collective) continue;
+      if (is_cast_of_undecided(node)) {
+        parameters_[node.outputs[0]] = parameters_.at(node.inputs[0]);
+        continue;
+      }
       std::vector<TensorType> inputs, outputs;
       for (const ValueId id : node.inputs) inputs.push_back(graph_.values[id]);
       for (const ValueId id : node.outputs) outputs.push_back(graph_.values[id]);
@@ -60,7 +64,7 @@ class WeightCutter {
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (const Parameter* const parameter = undecided(node.inputs[i])) {
         if (!label && is_summed_with(map, i)) label = label_that_it_gives(map, i);
-        decide(*parameter, node.inputs[i], label, map.of_inputs[i]);
+        decide(*parameter, label, map.of_inputs[i]);
       }
     if (!label) return;
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
@@ -88,6 +92,11 @@ class WeightCutter {
     return found->second->requires_grad() ? found->second : nullptr;
   }
 
+  // In mixed precision: what reads the cast decides about the weight.
+  bool is_cast_of_undecided(const Node& node) const {
+    return node.op->name == "cast" && undecided(node.inputs[0]) != nullptr;
+  }
+
   // Whether the op sums over a dimension of input `i`, as products and convolutions do of their weights.
   bool is_summed_with(const DimensionMap& map, std::size_t i) const {
     return map.inputs[i].shape.rank() >= 2 && std::ranges::any_of(map.of_inputs[i], [&](int label) {
@@ -108,13 +117,13 @@ class WeightCutter {
     return std::nullopt;
   }
 
-  // A parameter is decided about where it is first read.
-  void decide(const Parameter& parameter, ValueId id, std::optional<int> label,
-              const DimensionMap::Labels& labels) {
+  // A parameter is decided about where it, or a cast of it, is first read.
+  void decide(const Parameter& parameter, std::optional<int> label, const DimensionMap::Labels& labels) {
     std::optional<std::size_t> dim;
     if (label) dim = place_of(labels, *label);
     decided_.insert_or_assign(&parameter, dim);
-    cuts_[id] = dim;
+    for (const auto& [id, each] : parameters_)
+      if (each == &parameter) cuts_[id] = dim;
   }
 
   static std::optional<std::size_t> place_of(const DimensionMap::Labels& labels, int label) {
@@ -126,7 +135,7 @@ class WeightCutter {
   const Graph& graph_;
   std::int64_t parts_;
   MeshPtr mesh_;
-  std::map<ValueId, const Parameter*> parameters_;
+  std::map<ValueId, const Parameter*> parameters_;                  // also of their casts
   std::map<const Parameter*, std::optional<std::size_t>> decided_;  // which dimension; nothing: it is whole
   std::vector<std::optional<std::size_t>> cuts_;                    // by value: the dimension that is cut
 };

@@ -22,19 +22,23 @@ struct Net {
   Graph graph;
 };
 
-// Products of x (8, 12), a relu and a bias behind each; weights are (in, out).
-Net net_of(const std::vector<std::int64_t>& widths) {
+// Products of x (8, 12), a relu and a bias behind each; weights are (in, out), and are read as `computed`.
+Net net_of(const std::vector<std::int64_t>& widths, DType computed = DType::float32) {
   Net made;
   const auto trace = Trace::begin("net");
-  Value x = trace->input({DType::float32, Shape{8, 12}});
-  const Value rate = trace->input({DType::float32, Shape{1}});
+  Value x = trace->input({computed, Shape{8, 12}});
+  const Value rate = trace->input({computed, Shape{1}});
   const Trace::Scope scope(*trace);
+  const auto read = [&](const ParameterPtr& parameter) {
+    if (computed == parameter->dtype()) return Value(parameter);
+    return apply("cast", {Value(parameter)}, {{"dtype", computed}});
+  };
   std::int64_t last = 12;
   for (const std::int64_t width : widths) {
     made.parameters.push_back(weight("w", {last, width}));
     made.parameters.push_back(weight("b", {width}));
-    x = apply("matmul", {x, Value(made.parameters[made.parameters.size() - 2])});
-    x = apply("relu", {apply("bias_add", {x, Value(made.parameters.back())})});
+    x = apply("matmul", {x, read(made.parameters[made.parameters.size() - 2])});
+    x = apply("relu", {apply("bias_add", {x, read(made.parameters.back())})});
     last = width;
   }
   made.graph = trace->finish(Values{apply("mul", {x, rate})});
@@ -59,6 +63,10 @@ std::string cuts(const Net& net, const StepLayout& layout) {
 TEST(StepLayout, CutsWeightsByWhatTheyGiveAndThenByWhatTheySumUp) {
   // Of the second product the sum is whole behind an all_reduce, and so is its bias.
   EXPECT_EQ(cuts(net_of({16, 4, 8, 4}), {.data = 1, .model = 2}), "100-100-");
+}
+
+TEST(StepLayout, CutsWeightsThatAreReadInAnotherPrecision) {
+  EXPECT_EQ(cuts(net_of({16, 4, 8, 4}, DType::bfloat16), {.data = 1, .model = 2}), "100-100-");
 }
 
 TEST(StepLayout, LeavesWeightsWholeThatCannotBeCut) {
