@@ -198,8 +198,10 @@ namespace {
 [[noreturn]] void end_with_plans(std::vector<const NotedGraph*> step) {
   std::erase_if(step, [](const NotedGraph* noted) { return !noted->trains(); });
   if (step.empty())
-    end_without_plan(
-        "the script came to its end, or failed, before its first step that trains: there is nothing to plan");
+    end_without_plan(fmt::format(
+        "the script came to its end, or failed, before its first step that trains: there is nothing to plan{}",
+        context().mode == Mode::eager ? ". It runs in eager mode, where steps have no plan: use graph mode"
+                                      : ""));
   PlanRequest request = plan_request();
   std::string problem;
   if (request.search.workers > 1) request.search.calls = read_call_times(request.search.workers, problem);

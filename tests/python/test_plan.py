@@ -176,6 +176,11 @@ def test_a_script_without_a_step_is_an_error(tmp_path, script):
     assert ("early" in error) == ("early" in script)
 
 
+def test_a_script_in_eager_mode_is_told_to_use_graph_mode(tmp_path):
+    eager = code("loop", 'muster.set_context(mode="eager")')
+    assert "use graph mode" in plan(tmp_path, eager, "-n", "2", code=1)
+
+
 def results(text):
     numbers = [float(loss) for loss in re.findall(r"loss (\S+)", text)]
     return numbers, tuple(map(int, re.search(r"held (\d+) (\d+)", text).groups()))
