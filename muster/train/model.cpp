@@ -22,8 +22,10 @@
 #include "muster/train/parameter_servers.h"
 #include "muster/train/parameters.h"
 #include "muster/train/pipeline_layout.h"
+#include "muster/train/process.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
+#include "muster/train/step_planner.h"
 #include "muster/train/updates.h"
 
 namespace muster::train {
@@ -39,6 +41,13 @@ Result<> check_stages_are_used(const graph::Partition& partition) {
                       "there, Cell.place(rank={})",
                       partition.stages.size(), stage.rank, stage.rank));
   return {};
+}
+
+// What all workers are to say alike. What a search has found is not: who comes back to it does not know it yet.
+std::string mesh_of_script() {
+  const StepPlanner* const planner = process().planner;
+  if (planner != nullptr && planner->is_searched()) return "searched for";
+  return context().mesh;
 }
 
 // The workers of one stage hold the same parameters, whichever copy of the network they work on.
@@ -123,7 +132,8 @@ Result<> Model::check_equal_division(const nn::Cell& cell) const {
   MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   Session* const session = Session::current();
   const bool meets = session != nullptr && session->membership().world_size() > 1 &&
-                     (now.divides() || context().parallel_mode == ParallelMode::data_parallel);
+                     (now.divides() || context().shares_batch ||
+                      context().parallel_mode == ParallelMode::data_parallel);
   if (!meets) return {};
   const std::vector<PlacedCell> places = placed_cells(cell);
   return session->collectives()
@@ -193,7 +203,8 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
       {"the dataset's number of rows", is_whole ? fmt::format("{}", dataset.source_rows()) : ""},
       {"the dataset's shard_id (over a mesh every worker is given the whole batch: leave num_shards and "
        "shard_id away)",
-       shares_batch ? fmt::format("{}", dataset.shard().index) : ""}};
+       shares_batch ? fmt::format("{}", dataset.shard().index) : ""},
+      {"the mesh (parallel.mesh or parallel.plan)", shares_batch ? mesh_of_script() : ""}};
   // Parts of one batch, and of one parameter, that differ fit nothing.
   const bool is_strict = shares_batch || session->membership().is_strict();
   MUSTER_TRY_VOID(

@@ -25,6 +25,8 @@ class StepPlanner final : public graph::GraphObserver {
   Result<bool> compiling(graph::Graph& graph, std::span<const Tensor> inputs,
                          const graph::PlanOptions& options) override;
 
+  // Decided at the first step, not by the script.
+  bool is_searched() const { return is_searched_; }
   // Nothing: not decided yet.
   const std::optional<graph::StepLayout>& layout() const { return layout_; }
   // The parameters are about to be set to what a recovery point holds, and divided as they were then;

@@ -231,6 +231,31 @@ def test_workers_that_divide_a_parameter_otherwise_are_named_before_the_first_st
         assert re.search(r"refused: rank 1 has divided parameter '.*fc1.weight' otherwise than rank 0", text)
 
 
+OTHER_MESHES = """
+OTHERS
+net = nn.Dense(12, 4)
+model = train.Model(net, nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1))
+try:
+    model.train(1, rows(sharded=False))
+except ValueError as error:
+    print("refused:", error)
+"""
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        "parallel.mesh(a=2, b=2) if rank == 0 else parallel.mesh(a=4)",
+        "parallel.plan(4, 1) if rank == 0 else parallel.plan(2, 2)",
+        "parallel.mesh(a=4) if rank == 0 else muster.set_auto_parallel_context(parallel_mode='data_parallel')",
+    ],
+)
+def test_workers_of_other_meshes_are_named_before_the_first_step(others):
+    for text in outputs(OTHER_MESHES.replace("OTHERS", others), 4):
+        assert "refused: the workers of this job differ: " in text
+        assert "the mesh (parallel.mesh or parallel.plan) is" in text
+
+
 SHARDS = """
 parallel.mesh(data=2)
 net = nn.Dense(12, 4)
