@@ -168,6 +168,15 @@ bool kill_descendants(Duration timeout, const Clock& clock, const std::vector<pi
   return none_left;
 }
 
+bool catches(pid_t pid, int signal_number) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  constexpr std::string_view key = "SigCgt:";  // a mask in hexadecimal digits, of which bit 0 is signal 1
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(key))
+      return (std::strtoull(line.c_str() + key.size(), nullptr, 16) >> (signal_number - 1) & 1) != 0;
+  return false;
+}
+
 int exit_code_of(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }

@@ -46,6 +46,9 @@ Result<> adopt_orphans();
 bool kill_descendants(Duration timeout, const Clock& clock, const std::vector<pid_t>& spared = {});
 inline constexpr Duration kill_timeout = std::chrono::seconds(5);  // enough on a busy machine
 
+// Whether the process has a handler for the signal; a process that is gone has none.
+bool catches(pid_t pid, int signal_number);
+
 // Shell's view of a wait status: the exit code, or 128 and the signal's number.
 int exit_code_of(int wait_status);
 // "exited with code 3", "was killed by signal 9 (Killed)".

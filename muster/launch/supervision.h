@@ -32,6 +32,7 @@ struct Running {
   Restarts restarts;
   std::optional<TimePoint> restart_at = {};  // it has ended, and will be started again
 
+  bool is_scheduler() const { return spec->role == "scheduler"; }
   bool is_service() const { return spec->kind == ProcessSpec::Kind::service; }
   bool has_ended() const { return wait_status || !loss.empty(); }
   bool is_over() const { return has_ended() && !restart_at; }
@@ -92,6 +93,8 @@ class Supervisor final : public CrewListener {
   bool is_running() const;
   void enter(Phase phase, int signal_number);
   void signal_all(int number, bool is_for_services);
+  bool ends_in_order() const;
+  void end_what_was_spared();
   void end_all();
   void show_state();
   std::string state() const;

@@ -158,6 +158,7 @@ void Supervisor::advance() {
     signal_all(SIGTERM, true);
     return;
   }
+  end_what_was_spared();
   if (phase_ == Phase::running || options_.clock.now() < deadline_) return;
   if (phase_ == Phase::settling) {
     say("asking the others to end");
@@ -251,9 +252,34 @@ void Supervisor::enter(Phase phase, int signal_number) {
 }
 
 void Supervisor::signal_all(int number, bool is_for_services) {
+  const bool spares_scheduler = number == SIGTERM && ends_in_order();
   for (Running& process : processes_) {
     if (process.has_ended() || (process.is_service() && !is_for_services)) continue;
+    if (spares_scheduler && process.is_scheduler() && !catches(process.pid, SIGTERM)) continue;
     process.crew->signal(index_of(process), number);
+    process.was_asked_to_end = true;
+  }
+}
+
+// This process was asked to end the job, and a worker has a handler for that: it goes on to the end of its
+// step and saves (OnRequestExit), for which the workers need their scheduler.
+bool Supervisor::ends_in_order() const {
+  return interrupted_by_ == SIGTERM && phase_ == Phase::ending &&
+         std::any_of(processes_.begin(), processes_.end(), [&](const Running& process) {
+           return !process.is_scheduler() && !process.is_service() && !process.has_ended() &&
+                  process.crew == &local_ && catches(process.pid, SIGTERM);
+         });
+}
+
+// A scheduler ends by itself behind workers that end well, and else is asked to.
+void Supervisor::end_what_was_spared() {
+  if (interrupted_by_ != SIGTERM || phase_ != Phase::ending) return;
+  const bool has_failed = std::any_of(processes_.begin(), processes_.end(), [](const Running& process) {
+    return process.wait_status && exit_code_of(*process.wait_status) != 0;
+  });
+  for (Running& process : processes_) {
+    if (!has_failed || !process.is_scheduler() || process.has_ended() || process.was_asked_to_end) continue;
+    process.crew->signal(index_of(process), SIGTERM);
     process.was_asked_to_end = true;
   }
 }
@@ -268,7 +294,7 @@ void Supervisor::on_end(std::size_t index, int wait_status) {
     outputs_.release(index);
     return;
   }
-  if (process.spec->role == "scheduler" && exit_code_of(wait_status) == 0) note_end_of_job();
+  if (process.is_scheduler() && exit_code_of(wait_status) == 0) note_end_of_job();
   if (process.is_service()) {
     if (phase_ == Phase::running && exit_code_of(wait_status) != 0 && has_work_left() &&
         !plan_group_restart(process))
@@ -421,6 +447,14 @@ int Supervisor::report() {
   if (!start_failure_.empty()) {
     say(start_failure_);
     return exit_code_cannot_start;
+  }
+  const bool have_ended_well =
+      std::all_of(processes_.begin(), processes_.end(), [](const Running& process) {
+        return process.is_service() || (process.wait_status && exit_code_of(*process.wait_status) == 0);
+      });
+  if (interrupted_by_ == SIGTERM && have_ended_well) {
+    say("ended as it was asked to (SIGTERM): all processes exited with code 0");
+    return 0;
   }
   if (interrupted_by_ != 0) {
     show_held_but_interrupts();

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 
 import pytest
@@ -116,3 +117,38 @@ def test_the_worker_that_failed_is_blamed_where_those_that_were_told_end_before_
     assert held is None, "the others have to end first"
     assert launcher.returncode == (1 if tells else 3)
     assert any(line.startswith("muster: the job failed: worker 1 ") for line in lines)
+
+
+IN_ORDER = """
+import signal
+import muster
+
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
+muster.init()
+for step in range(10**9):
+    ends = muster.ops.all_reduce(muster.Tensor([len(asked)], dtype=muster.int32), "max").asnumpy()[0]
+    if step == 5:
+        print("runs", flush=True)
+    if ends:
+        break
+for _ in range(200):  # what is to be saved takes the workers some calls more
+    muster.ops.all_reduce(muster.Tensor([1], dtype=muster.int32))
+print("has saved", flush=True)
+"""
+
+
+def test_workers_that_handle_sigterm_end_in_order_when_the_launcher_gets_it(tmp_path):
+    (tmp_path / "train.py").write_text(IN_ORDER)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
+    environment |= {"PYTHONPATH": str(PACKAGES), "PATH": SEARCH_PATH}
+    command = [BUILD / "apps/muster/muster", "run", "-n", "2", "train.py"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as launcher:
+        assert [launcher.stdout.readline()[-5:] for _ in range(2)] == ["runs\n"] * 2
+        launcher.send_signal(signal.SIGTERM)
+        out, error = launcher.communicate(timeout=60)
+    assert launcher.returncode == 0, error
+    assert out.count("has saved") == 2
+    assert "all processes exited with code 0" in error.splitlines()[-1]
