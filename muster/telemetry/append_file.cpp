@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +15,12 @@ namespace {
 
 tl::unexpected<Error> failed(const char* what, const std::string& path) {
   return fail(Code::io, fmt::format("cannot {} '{}': {}", what, path, std::strerror(errno)));
+}
+
+// Pipes, terminals and /dev/full keep nothing: who read them would wait, or never come to an end.
+bool keeps_nothing(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
 }  // namespace
@@ -42,6 +49,7 @@ Result<AppendFile> AppendFile::open(const std::string& path) {
 
 Result<AppendFile> AppendFile::open_behind(
     const std::string& path, const std::function<std::size_t(std::span<const std::byte>)>& whole) {
+  if (keeps_nothing(path)) return open(path);
   const auto contents = real_files().read(path);
   if (!contents && contents.error().code != Code::not_found) return fail(contents.error());
   MUSTER_TRY(AppendFile file, open(path));

@@ -25,7 +25,7 @@ class AppendFile {
   // A new or an existing file; folders on the way are made. Errors name the file.
   static Result<AppendFile> open(const std::string& path);
   // The same, behind what is whole: `whole` says how many bytes of the contents that is, and what a process
-  // has left behind them, in the middle of a write, is cut off.
+  // has left behind them, in the middle of a write, is cut off. Pipes and devices have none.
   static Result<AppendFile> open_behind(const std::string& path,
                                         const std::function<std::size_t(std::span<const std::byte>)>& whole);
 

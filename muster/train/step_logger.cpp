@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 
@@ -132,6 +133,12 @@ void add_number(std::string& line, std::string_view name, double value) {
   if (line.find_first_of(".e", begin) == std::string::npos) line += ".0";
 }
 
+// A metric with the name of what each line has is "eval/step": of two equal names readers take one.
+std::string name_in_line(const std::string& name) {
+  constexpr std::array<std::string_view, 4> of_each_line{"step", "epoch", "rank", "time"};
+  return std::ranges::find(of_each_line, name) == of_each_line.end() ? name : "eval/" + name;
+}
+
 }  // namespace
 
 // The file, and up to where it is.
@@ -211,7 +218,7 @@ Result<> JsonLines::Lines::write(const Evaluation& evaluation) {
   if (evaluation.step <= last_evaluated_) return {};
   last_evaluated_ = evaluation.step;
   begin_line(evaluation.step, evaluation.epoch, telemetry::wall_seconds());
-  for (const auto& [name, value] : evaluation.values) add_number(text_, name, value);
+  for (const auto& [name, value] : evaluation.values) add_number(text_, name_in_line(name), value);
   text_ += "}\n";
   return append();
 }

@@ -57,6 +57,44 @@ def test_a_loss_that_is_no_number_is_still_json(tmp_path):
     assert lines_of(tmp_path / "m.jsonl")[-1]["loss"] is None
 
 
+class Constant(train.Metric):
+    """0.25, whatever was predicted."""
+
+    def clear(self):
+        pass
+
+    def update(self, *outputs):
+        pass
+
+    def eval(self):
+        return 0.25
+
+
+def test_metrics_take_no_names_of_each_line(tmp_path):
+    names = ("step", "epoch", "rank", "time", "loss")
+    net = nn.Dense(2, 1)
+    metrics = {name: Constant() for name in names}
+    model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.5), metrics)
+    model.fit(1, data(), data(), callbacks=[train.JsonLines(tmp_path / "m.jsonl")])
+    last = lines_of(tmp_path / "m.jsonl")[-1]
+    assert (last["step"], last["epoch"], last["rank"], last["loss"]) == (3, 1, 0, 0.25)
+    assert {last[f"eval/{name}"] for name in names[:4]} == {0.25}
+    assert (tmp_path / "m.jsonl").read_text().splitlines()[-1].count('"step"') == 1
+
+
+def test_lines_go_through_a_pipe_to_who_reads(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True)
+    made_model().train(2, data(), train.JsonLines(tmp_path / "pipe"))
+    read, _ = reader.communicate(timeout=60)
+    assert [json.loads(line)["step"] for line in read.splitlines()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_device_that_takes_nothing_is_named():
+    with pytest.raises(OSError, match="/dev/full"):
+        made_model().train(2, data(), train.JsonLines("/dev/full"))
+
+
 def test_a_folder_that_cannot_be_made_is_named():
     with pytest.raises(OSError, match="/proc/none"):
         made_model().train(1, data(), train.JsonLines("/proc/none/m.jsonl"))

@@ -1,10 +1,12 @@
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "muster/telemetry/crc32c.h"
 #include "muster/telemetry/telemetry.h"
@@ -109,6 +111,30 @@ TEST(AppendFile, CutsOffWhatADeadProcessLeftUnfinished) {
   std::ifstream written(path);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(written), {}), "one\ntwo\n");
   EXPECT_FALSE(AppendFile().append(std::string_view("lost")));
+}
+
+TEST(AppendFile, WritesToPipesAndDevicesWithoutReadingThem) {
+  const Folder folder;
+  const std::string path = folder.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  std::ifstream reader;
+  std::thread opens([&] { reader.open(path); });  // waits for who writes
+  const auto none = [](std::span<const std::byte>) {
+    ADD_FAILURE() << "a pipe has no contents";
+    return std::size_t{0};
+  };
+  {
+    auto file = AppendFile::open_behind(path, none);
+    opens.join();
+    ASSERT_TRUE(file) << file.error().message;
+    ASSERT_TRUE(file->append(std::string_view("one\n")));
+  }
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(reader), {}), "one\n");
+  auto full = AppendFile::open_behind("/dev/full", none);
+  ASSERT_TRUE(full) << full.error().message;
+  const auto written = full->append(std::string_view("one\n"));
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message, HasSubstr("/dev/full"));
 }
 
 TEST(Picture, ThatDoesNotFitIsRefused) {
