@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "muster/graph/anomaly.h"
+#include "muster/graph/ops/transfer.h"
 #include "muster/graph/origin.h"
 #include "muster/graph/passes/widen.h"
 #include "muster/graph/thread_state.h"
@@ -186,7 +187,9 @@ Result<> run(const OneOp& plan, const std::vector<Tensor>& inputs, const std::ve
   if (context.observer == nullptr) return run_kernel(plan, inputs, outputs, context);
   const TimePoint begin = real_clock().now();
   const Result<> done = run_kernel(plan, inputs, outputs, context);
-  context.observer->ran({.op = plan.op->name}, begin, real_clock().now(), [&plan] { return describe(plan); });
+  const bool talks = plan.op->collective || plan.op == &send_op() || plan.op == &receive_op();
+  context.observer->ran({.op = plan.op->name, .talks = talks}, begin, real_clock().now(),
+                        [&plan] { return describe(plan); });
   return done;
 }
 
