@@ -39,9 +39,15 @@ class PythonValue final : public train::ForeignValue {
   }
   std::optional<double> number() const override {
     const nb::gil_scoped_acquire lock;
-    const double value = PyFloat_AsDouble(object_.ptr());
-    if (PyErr_Occurred() == nullptr) return value;
-    PyErr_Clear();
+    try {
+      const bool is_array = nb::cast<int>(nb::getattr(object_, "ndim", nb::int_(0))) > 0;
+      const nb::object one = is_array ? object_.attr("mean")() : object_;
+      const double value = PyFloat_AsDouble(one.ptr());
+      if (PyErr_Occurred() == nullptr) return value;
+      PyErr_Clear();
+    } catch (const nb::python_error&) {  // an array of texts
+    } catch (const nb::cast_error&) {    // an `ndim` of its own
+    }
     return std::nullopt;
   }
   std::optional<std::string> json() const override {
