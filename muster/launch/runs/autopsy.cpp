@@ -204,6 +204,11 @@ std::string indented(std::string_view text) {
   return made;
 }
 
+// Whether the call shows that a rank went on behind a time: where it was then says nothing of the end.
+bool came_behind(const FlightRecord& last, std::int64_t time_ns) {
+  return (last.state == FlightState::completed ? last.end_ns : last.begin_ns) > time_ns;
+}
+
 std::string about_rank(const EpochView& view, std::uint32_t rank, const Evidence& evidence) {
   std::string text;
   for (const std::string& word : words_about(rank, evidence.events)) text += fmt::format("  {}\n", word);
@@ -212,7 +217,7 @@ std::string about_rank(const EpochView& view, std::uint32_t rank, const Evidence
   const auto last = last_record(view, rank);
   text += last ? fmt::format("  its last call: {}, {}\n", describe(*last), state_of(*last, evidence.now_ns))
                : std::string("  it made no call\n");
-  if (flight.stacks)
+  if (flight.stacks && !(last && came_behind(*last, flight.stacks->taken_ns)))
     text += fmt::format("  where it was at {}:\n{}", clock_text(flight.stacks->taken_ns),
                         indented(flight.stacks->text));
   return text;

@@ -123,6 +123,16 @@ TEST(Autopsy, TellsOfADeathThatTheJobHasRecoveredFromInItsEpoch) {
   EXPECT_THAT(text, HasSubstr("In cluster epoch 2:\nNo rank diverged"));
 }
 
+TEST(Autopsy, ShowsStacksOfThisHangAndNotOfAnEarlierOne) {
+  Flight missed = flight(1, {call(1, done), call(2, done)});
+  const auto with_stacks_at = [&](std::int64_t time) {
+    missed.stacks = telemetry::FlightStacks{.taken_ns = time, .text = "in_my_function"};
+    return findings({flight(0, {call(1, done), call(2, done), call(3, failed)}), missed});
+  };
+  EXPECT_THAT(with_stacks_at(3 * second), HasSubstr("in_my_function"));
+  EXPECT_THAT(with_stacks_at(2 * second), Not(HasSubstr("in_my_function")));  // while call 2 went on
+}
+
 TEST(Autopsy, BlamesNoRankWhoseFileIsElsewhere) {
   const auto text = findings({flight(0, {call(1, open)}), flight(2, {call(1, open)})});
   EXPECT_THAT(text, Not(HasSubstr("Rank 1")));
