@@ -4,6 +4,7 @@ Where Chromium, its driver or Selenium is not installed, the tests are skipped b
 MUSTER_SCREENSHOTS=FOLDER they leave pictures there.
 """
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -339,6 +340,30 @@ def steps(driver):
     lines = "[...document.querySelectorAll('#steps li')]"
     each = "[...line.children].map(c => c.getAttribute('aria-label') ?? c.textContent)"
     return driver.execute_script(f"return {lines}.map(line => {each})")
+
+
+def test_why_a_job_failed_stands_above_all(tmp_path, open_page):
+    keep_run(tmp_path / "this", [3.0, 2.0], exit_code=1)
+    with (tmp_path / "this/history.jsonl").open() as file:
+        *states, end = file.readlines()
+    told = [
+        ("error", "scheduler", "worker 1 is gone"),
+        ("back", "worker 1", "worker 1 is back"),
+        ("failed", "worker 1", "worker 1 (pid 7) exited with code 1"),
+        ("error", "scheduler", "worker 0 failed: ValueError: <b>no</b> data"),
+        ("error", "scheduler", "worker 1 failed: aborted"),
+    ]
+    events = [
+        json.dumps({"event": {"kind": kind, "time": 1_700_000_001, "process": process, "text": text}}) + "\n"
+        for kind, process, text in told
+    ]
+    (tmp_path / "this/history.jsonl").write_text("".join([*states, *events, end]))
+    with kept_page(tmp_path / "this") as port:
+        driver = open_page(port)
+        wait_until(driver, lambda _: text_of(driver, "state") == "failed with exit code 1")
+        assert text_of(driver, "trouble") == "scheduler: worker 0 failed: ValueError: <b>no</b> data"
+        check_accessibility(driver)
+        check_console(driver)
 
 
 @pytest.mark.parametrize(("size", "scheme"), [("desktop", "dark"), ("phone", "light")])

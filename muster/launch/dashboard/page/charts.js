@@ -273,6 +273,7 @@ function shortTime(seconds) {
 function shortNumber(value) {
   if (typeof value !== "number") return value === null || value === undefined ? "–" : String(value);
   const size = Math.abs(value);
+  if (size >= 1e12) return value.toExponential(2).replace("e+", "e");
   if (size >= 1e9) return `${(value / 1e9).toPrecision(3)} G`;
   if (size >= 1e6) return `${(value / 1e6).toPrecision(3)} M`;
   if (size >= 1e4) return `${(value / 1e3).toPrecision(3)} k`;

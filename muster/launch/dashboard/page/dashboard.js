@@ -188,7 +188,10 @@ function draw() {
   $("state").className = `state ${kind}`;
   document.title = `${text} – Muster`;
   const { state } = page;
-  if (!state) return;
+  if (!state) {
+    drawTrouble(page.end ? whyFailed() : []);
+    return;
+  }
   setText($("job"), state.job);
   $("act-rank").max = state.workers - 1;
   lookForLate();
@@ -201,13 +204,12 @@ function draw() {
   const there = page.rows.filter((row) => row.role === "worker" && (row.connected || row.left)).length;
   setText($("workers"), `${there} of ${state.workers}`);
   setText($("age"), timeText(state.age_s));
-  const trouble = page.end ? [] : state.slow.map((slow) => slow.text);
+  const trouble = page.end ? whyFailed() : state.slow.map((slow) => slow.text);
   const awaited = awaitedRanks();
   if (awaited.length)
     trouble.push(`no step for ${timeText(state.without_step_s)}: the others wait for rank ${awaited.slice(0, 8).join(", ")}${awaited.length > 8 ? " and more" : ""}`);
   if (state.text && state.state !== "running") trouble.push(state.text);
-  $("trouble").hidden = trouble.length === 0;
-  setText($("trouble"), trouble.join("\n"));
+  drawTrouble(trouble);
   drawRanks(new Set(awaited), new Set(state.slow.map((slow) => slow.rank)));
   drawSteps();
   drawNetwork();
@@ -411,6 +413,24 @@ function isShown(event) {
   return !kind || (kind === "trouble" ? ["bad", "warn"].includes(EVENT_KINDS[event.kind]) : event.kind === kind);
 }
 
+function drawTrouble(lines) {
+  $("trouble").hidden = lines.length === 0;
+  setText($("trouble"), lines.join("\n"));
+}
+
+function eventText(event) {
+  return event.process && !event.text.startsWith(event.process) ? `${event.process}: ${event.text}` : event.text;
+}
+
+// What was said first of a failure, behind the last recovery.
+function whyFailed() {
+  if (!page.end.exit_code) return [];
+  const whole = page.events.map((event) => event.kind).findLastIndex((kind) => kind === "formed" || kind === "back");
+  const told = page.events.slice(whole + 1);
+  const first = told.find((event) => event.kind === "error") ?? told.find((event) => event.kind === "failed");
+  return first ? [eventText(first)] : [];
+}
+
 function drawEvents() {
   const events = page.events.filter(isShown);
   $("events").replaceChildren(...events.slice().reverse().map((event) => {
@@ -422,7 +442,7 @@ function drawEvents() {
     kind.className = `kind-${EVENT_KINDS[event.kind] ?? "plain"}`;
     kind.textContent = EVENT_TEXT[event.kind] ?? event.kind;
     const text = document.createElement("span");
-    text.textContent = event.process && !event.text.startsWith(event.process) ? `${event.process}: ${event.text}` : event.text;
+    text.textContent = eventText(event);
     item.append(time, kind, text);
     return item;
   }));
