@@ -147,6 +147,15 @@ def test_a_run_that_is_interrupted_and_one_whose_launcher_is_killed_are_told_apa
         assert time.monotonic() < deadline, states
 
 
+def test_a_smaller_run_in_the_same_folder_keeps_no_logs_of_the_greater_one(tmp_path):
+    assert run_to_end(tmp_path, "logs", "-n", "3", script="import muster; muster.init()") == 0
+    for name in ("worker_x.log", "worker_9.txt", "mine_7.log"):
+        (tmp_path / "logs" / name).write_text("of the user's")
+    assert run_to_end(tmp_path, "logs", "-n", "1", script="import muster; muster.init()") == 0
+    logs = {path.name for path in (tmp_path / "logs").iterdir() if path.suffix in (".log", ".txt")}
+    assert logs == {"scheduler.log", "worker_0.log", "worker_x.log", "worker_9.txt", "mine_7.log"}
+
+
 def test_the_folder_tells_settings_with_their_sources_and_the_versions(tmp_path):
     (tmp_path / "job.toml").write_text("[environment]\nOMP_NUM_THREADS = '1'\n")
     options = ["--job", "job.toml", "-n", "2", "--env", "WANDB_API_KEY=hidden", "--env", "A=b"]

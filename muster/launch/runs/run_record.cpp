@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <filesystem>
+#include <string_view>
 
 #include "muster/launch/dashboard/job_json.h"
 #include "muster/launch/dashboard/network_picture.h"
@@ -53,6 +55,21 @@ void remove_lines(const std::string& folder) {
       std::filesystem::remove(entry.path(), ignored);
 }
 
+// Of a greater job: `from` is how many processes of this kind the new one has, whose logs other hosts may
+// have begun already.
+void remove_logs(const std::string& folder, std::string_view kind, std::uint64_t from) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string stem = entry.path().stem().string();
+    if (entry.path().extension() != ".log" || !stem.starts_with(kind)) continue;
+    const std::string_view digits = std::string_view(stem).substr(kind.size());
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error == std::errc{} && end == digits.data() + digits.size() && number >= from)
+      std::filesystem::remove(entry.path(), ignored);
+  }
+}
+
 // As it can be given to --job again: without the folder, which is this one, and without secrets.
 std::string job_to_repeat(JobSettings job) {
   std::error_code ignored;
@@ -83,6 +100,8 @@ Result<std::unique_ptr<RunRecord>> RunRecord::begin(const JobSettings& job, cons
     std::filesystem::remove(folder + name, ignored);
   remove_flights(folder + telemetry::flight_folder);
   remove_lines(folder + timeline_folder);
+  remove_logs(folder, "worker_", job.slot_count());
+  remove_logs(folder, "server_", job.servers.value);
   MUSTER_TRY_VOID(begin_file(folder + description_name, text_of(description)));
   MUSTER_TRY_VOID(begin_file(folder + job_file_name, job_to_repeat(job)));
   MUSTER_TRY_VOID(begin_file(folder + history_name, ""));
