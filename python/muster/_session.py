@@ -11,9 +11,15 @@ _ALONE = (
     "job, and ran its script by itself. Call muster.init() (mindspore.communication.init()) before the work; "
     "to run a script without a job, start it without 'muster run' and unset MS_ROLE"
 )
+_SPAWNED = (
+    "muster.init() in a process that multiprocessing has started, which imports the script anew: the process "
+    "that started it is in the job already. Put muster.init() and all that is the worker's own behind "
+    "`if __name__ == '__main__':`, or start such processes by the method 'fork'"
+)
 
 
 def init() -> None:
+    _refuse_imported_anew()
     atexit.unregister(_tell_of_no_job)
     _tell_of_uncaught_exceptions()
     _core._note_script(_script(), sys.version.split()[0])
@@ -25,6 +31,15 @@ def init() -> None:
 
 
 init.__doc__ = _core.init.__doc__
+
+
+def _refuse_imported_anew() -> None:
+    """A process of the methods 'spawn' and 'forkserver' that runs the script up to here as its parent did."""
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is None or not getattr(processes.current_process(), "_inheriting", False):
+        return
+    if "MS_ROLE" in os.environ:
+        raise RuntimeError(_SPAWNED)
 
 
 def _tell_of_no_job() -> None:

@@ -126,3 +126,28 @@ def test_the_other_hosts_hear_of_it_where_each_host_has_a_launcher(tmp_path):
         for launcher in launchers:
             launcher.kill()
             launcher.wait()
+
+
+SPAWNS = """
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+import muster
+
+muster.init()
+
+def double(number):
+    return 2 * number
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        print(list(pool.map(double, range(3))))
+"""
+
+
+def test_a_process_that_imports_the_script_anew_is_told_where_init_belongs(tmp_path):
+    code, text, _ = run(tmp_path, SPAWNS)
+    assert code != 0
+    assert "Put muster.init() and all that is the worker's own behind `if __name__ == '__main__':`" in text
+    assert "duplicate id" not in text
+    guarded = SPAWNS.replace("muster.init()\n", "").replace("    with", "    muster.init()\n    with")
+    assert run(tmp_path, guarded)[0] == 0
