@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from muster import _core
+from muster import _core, _draws
 from muster._kept import KeptObject, kept_in
 from muster.nn import Cell, Optimizer
 
@@ -53,7 +53,8 @@ def recoverable(
     give it their state: no step is lost or made twice. Where that cannot be (a second call of the body was
     cut off, for example), the step is aborted (is_aborted): the optimizers do nothing in it, and all workers
     go on from the last step that all of them have saved. Numbers and data go back with it, variables of the
-    script do not. Elsewhere it is just the loops.
+    script do not. There, `random` and `numpy.random` are seeded before each body, from their states before the
+    loop, the epoch and the step. Elsewhere it is just the loops.
 
     states: What the body keeps from one step to the next beside them: gradients that it adds up, a loss
         scaler, a count. A dict, whose numbers and tensors the body changes in it (`states["sums"] = ...`), or
@@ -72,4 +73,5 @@ def recoverable(
     everything = _Together(net, others) if others else net
     parameters, kept = kept_in(states)
     kept += [KeptObject(schedule) for each in optimizers for schedule in getattr(each, "schedules", ())]
-    return _core._recoverable(everything, first, dataset, epochs, save_steps, parameters, kept)
+    steps = _core._recoverable(everything, first, dataset, epochs, save_steps, parameters, kept)
+    return _draws.Steps(steps) if _draws.recovers() else steps  # type: ignore[return-value]

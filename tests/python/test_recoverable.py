@@ -142,6 +142,27 @@ def test_a_body_that_keeps_what_no_point_has_is_told_of_it(tmp_path):
     assert [text.count(told) for text in outputs] == [1, 1]
 
 
+DRAWING = LOOP.replace(
+    "    loss, gradients = grad_fn(x, y)",
+    """    share = muster.Tensor(numpy.float32(numpy.random.beta(0.3, 0.3) * random.random()))
+    loss, gradients = grad_fn(x * share, y)""",
+).replace(
+    "done = 0\n",
+    "done = 0\nimport random\nnumpy.random.seed(7 + rank)\nrandom.seed(5 + rank)\n",
+)
+
+
+@pytest.mark.parametrize("place", ["before the reducer", "behind the optimizer"])
+def test_a_body_that_draws_from_random_and_numpy_draws_the_same_again(tmp_path, place):
+    script = DRAWING + "print('next', numpy.random.rand(), random.random())"
+    whole, outputs = run(tmp_path / "whole", script, "nowhere")
+    ends, outputs_of_broken = run(tmp_path / "broken", script, place)
+    assert ends == whole
+    following = [re.search("next .*", output)[0] for output in outputs]
+    assert [re.search("next .*", output)[0] for output in outputs_of_broken] == following
+    assert following[0] != following[1], "what workers seed apart stays apart"
+
+
 SEVERAL = (
     LOOP.replace(
         "loss_fn = nn.MSELoss()",

@@ -406,3 +406,21 @@ def test_rows_as_arrays_may_be_written(batched):
             row["a"] += 1
             assert (row["a"] == 1).all()
     assert array.sum() == 0
+
+
+def _drawn(row):
+    return row + np.random.rand()
+
+
+def test_a_job_that_recovers_is_told_of_functions_that_draw_in_its_own_process(monkeypatch, capfd):
+    told = "'_drawn' of map() draws from random or numpy.random"
+    rows = ds.NumpySlicesDataset(np.zeros((9, 1), np.float32), ["a"], shuffle=False)
+    _rows(rows.map(_drawn, "a"))
+    assert told not in capfd.readouterr().err
+    monkeypatch.setenv("MS_ENABLE_RECOVERY", "1")
+    _rows(rows.map(_drawn, "a"))
+    assert capfd.readouterr().err.count(told) == 1
+    _rows(rows.map(lambda row: row + 1, "a"))
+    passes = [_rows(rows.map(_drawn, "a", num_parallel_workers=2, python_multiprocessing=True)) for _ in "ab"]
+    assert told not in capfd.readouterr().err
+    assert passes[0] == passes[1], "what is told to do instead"

@@ -4,14 +4,15 @@ import functools
 import sys
 
 from mindspore.dataset import config
-from muster import _core
+from muster import _core, _draws
 
 
 class Function:
     """A Python function of map() as the library calls it: its values are arrays that tensors hold."""
 
-    def __init__(self, function, whole=False):
-        self._function, self._whole = function, whole
+    def __init__(self, function, whole=False, in_process=True):
+        self._function = _draws.Told(function) if in_process and _draws.recovers() else function
+        self._whole = whole
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
     def __call__(self, *values):
@@ -108,10 +109,13 @@ def guarded(function):
     return call
 
 
-def for_pipeline(operations):
+def for_pipeline(operations, in_process=True):
     """The operations as the library takes them; pictures of PIL pass between them inside of one function."""
     if not any(getattr(each, "_gives_objects", False) for each in operations):
-        return [each if isinstance(each, _core.Transform) else Function(each) for each in operations]
+        return [
+            each if isinstance(each, _core.Transform) else Function(each, in_process=in_process)
+            for each in operations
+        ]
     calls = in_rows(operations)
 
     def composed(*values):
@@ -120,4 +124,4 @@ def for_pipeline(operations):
         return _rows.apply(calls, values)
 
     composed.__name__ = "Compose"
-    return [Function(composed, whole=True)]
+    return [Function(composed, whole=True, in_process=in_process)]

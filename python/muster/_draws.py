@@ -1,0 +1,99 @@
+"""Numbers of random and numpy.random, where a job that recovers needs the same ones again.
+
+Their states belong to the process and are lost with it; no recovery point holds them.
+"""
+
+import functools
+import hashlib
+import os
+import sys
+
+from muster import _core, _random_seeds
+
+_ROWS_LOOKED_AT = 100
+_ROWS_UNTIL_TOLD = 3  # another thread may draw while a row is made, but hardly so often
+
+
+def recovers() -> bool:
+    """Whether processes of this job that are lost come back."""
+    return os.environ.get("MS_ENABLE_RECOVERY") == "1"
+
+
+def states() -> tuple:
+    """The states of both generators, None where one is not imported; equal if nobody has drawn."""
+    plain = sys.modules.get("random")
+    numpy = sys.modules.get("numpy.random")
+    kept = numpy.get_state(legacy=False) if numpy else None
+    words = kept and (kept["state"]["key"].tobytes(), kept["state"]["pos"], kept["has_gauss"], kept["gauss"])
+    return plain and plain.getstate(), words
+
+
+def _number(*parts: object) -> int:
+    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=4).digest(), "little")
+
+
+class Steps:
+    """The steps of a loop, whose bodies draw by the state before the loop, the epoch and the step.
+
+    So a process that comes back draws what was drawn before, and workers that are seeded apart draw apart.
+    """
+
+    def __init__(self, steps: _core.RecoverableSteps) -> None:
+        self._steps = steps
+        self._before = _number(states())
+
+    def __iter__(self) -> "Steps":
+        return self
+
+    def __next__(self) -> tuple:
+        try:
+            item = next(self._steps)
+        except StopIteration:
+            self._seed("end")  # the script goes on alike, too
+            raise
+        self._seed(*item[:2])
+        return item
+
+    def _seed(self, *place: object) -> None:
+        for module in ("random", "numpy.random"):
+            _random_seeds.seed(module, _number(self._before, *place))
+
+    def stop(self) -> None:
+        """The step that runs now is the last."""
+        self._steps.stop()
+
+    @property
+    def is_aborted(self) -> bool:
+        """Whether the step whose body runs is aborted."""
+        return self._steps.is_aborted
+
+
+class Told:
+    """A function of rows in this process; that it draws is told once, in a job that recovers."""
+
+    def __init__(self, function) -> None:
+        self._function = function
+        self._rows = self._drawn = 0
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *values):
+        if self._rows == _ROWS_LOOKED_AT:
+            return self._function(*values)
+        before = states()
+        answer = self._function(*values)
+        self._rows += 1
+        self._drawn += states() != before
+        if self._drawn == _ROWS_UNTIL_TOLD:
+            self._rows = _ROWS_LOOKED_AT
+            self._tell()
+        return answer
+
+    def _tell(self) -> None:
+        name = getattr(self._function, "__name__", type(self._function).__name__)
+        print(
+            f"muster warning: '{name}' of map() draws from random or numpy.random, whose states no recovery "
+            "point holds: after a death the training ends with other numbers. In worker processes they are "
+            "seeded for each row: map(..., python_multiprocessing=True)",
+            file=sys.stderr,
+            flush=True,
+        )
