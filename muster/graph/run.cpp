@@ -50,7 +50,7 @@ std::int64_t next_random_stream() {
   return known[scope->next_++];
 }
 
-void begin_random_streams() { thread_state().random_streams.back() = 0; }
+void begin_random_streams(std::int64_t first) { thread_state().random_streams.back() = first; }
 
 MicroBatchScope::MicroBatchScope() {
   MUSTER_CHECK(thread_state().micro_batch == nullptr, "a part of a batch was to be split again");

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/graph/random_streams.h"
 #include "muster/train/aborted_step.h"
 #include "muster/train/divided_parameters.h"
 #include "muster/train/front_end.h"
@@ -17,6 +18,17 @@
 #include "muster/train/updates.h"
 
 namespace muster::train {
+namespace {
+
+// A process that comes back has drawn less than the others: what a body draws by ops of its own (the noise of
+// a GAN) is decided by its step, and not by how much was drawn before.
+void begin_streams_of_step(std::int64_t steps) {
+  constexpr int bits_of_draws = 20;  // in one body
+  graph::begin_random_streams(steps << bits_of_draws);
+}
+
+}  // namespace
+
 // The body of the loop makes the steps.
 class Recoverable::Steps final : public LoopHooks {
  public:
@@ -89,12 +101,16 @@ Result<std::optional<LoopStep>> Recoverable::Steps::next() {
       MUSTER_TRY(LoopStep step, begin_step());
       return step;
     }
-    if (event == TrainingLoop::Event::done) return std::nullopt;
+    if (event == TrainingLoop::Event::done) {
+      begin_streams_of_step(loop_->steps());
+      return std::nullopt;
+    }
   }
 }
 
 Result<LoopStep> Recoverable::Steps::begin_step() {
   in_body_ = true;
+  begin_streams_of_step(loop_->steps());
   if (loop_->recovers()) {
     for (const auto& kept : kept_) MUSTER_TRY_VOID(catch_error([&] { return kept->begin_body(); }));
     begin_body(*loop_->call(), static_cast<std::uint64_t>(loop_->steps()));

@@ -163,6 +163,23 @@ def test_a_body_that_draws_from_random_and_numpy_draws_the_same_again(tmp_path, 
     assert following[0] != following[1], "what workers seed apart stays apart"
 
 
+NOISY = LOOP.replace(
+    "    loss, gradients = grad_fn(x, y)",
+    """    noise = muster._core._random_numbers("random_normal", x.shape)
+    loss, gradients = grad_fn(x + noise, y)""",
+)
+
+
+@pytest.mark.parametrize("place", ["before the reducer", "behind the optimizer"])
+def test_a_body_that_draws_by_ops_of_its_own_draws_the_same_again(tmp_path, place):
+    script = NOISY + "print('next', muster._core._random_numbers('random_normal', [1]).item())"
+    whole, outputs = run(tmp_path / "whole", script, "nowhere")
+    ends, outputs_of_broken = run(tmp_path / "broken", script, place)
+    assert ends == whole
+    following = [re.search("next .*", output)[0] for output in outputs]
+    assert [re.search("next .*", output)[0] for output in outputs_of_broken] == following
+
+
 SEVERAL = (
     LOOP.replace(
         "loss_fn = nn.MSELoss()",
