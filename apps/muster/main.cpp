@@ -1,5 +1,10 @@
 // The program `muster`: starts jobs, and tells what Muster sees of this machine.
+#include <fcntl.h>
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
 
 #include "commands.h"
 #include "suggestions.h"
@@ -37,6 +42,33 @@ void add_all(CLI::App& app, Invocation& invocation) {
   add_information(app, invocation);
 }
 
+// The number of a standard stream that is closed (`2>&-`, some daemons) would be that of the next file or
+// socket here, and writing to a closed one throws.
+void open_standard_streams() {
+  for (int stream = 0; stream <= 2; ++stream)
+    if (::fcntl(stream, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);  // the lowest free number: this one
+}
+
+// The words behind `muster`. A "--" between the options and the script is left out: it is no word of the
+// script's, and the parser would end the subcommand there.
+std::vector<std::string> words_of(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const auto named = app.get_subcommands([&](const CLI::App* command) {
+    return !words.empty() && command->get_name() == words.front() && command->get_prefix_command();
+  });
+  if (named.empty()) return words;
+  for (auto word = words.begin() + 1; word != words.end() && word->starts_with('-'); ++word) {
+    if (*word == "--") {
+      words.erase(word);
+      break;
+    }
+    const CLI::Option* const option = named.front()->get_option_no_throw(*word);
+    const bool has_value = option != nullptr && option->get_items_expected_min() > 0;
+    if (has_value && word + 1 != words.end()) ++word;
+  }
+  return words;
+}
+
 // A script that has lost its subcommand must not go on: as an error, as argparse, clap and click have it.
 int exit_after(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
@@ -59,6 +91,7 @@ int exit_after(const CLI::App& app, const CLI::ParseError& error) {
 
 int main(int argc, char** argv) {
   using namespace muster::app;
+  open_standard_streams();
   CLI::App app(
       "Muster trains one model with many processes.\n"
       "Start the same script on every core or host; environment variables, or `muster run`, make them one "
@@ -67,7 +100,9 @@ int main(int argc, char** argv) {
   Invocation invocation{.program = argc > 0 ? argv[0] : "muster"};
   add_all(app, invocation);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = words_of(app, argc, argv);
+    std::reverse(words.begin(), words.end());  // as the parser takes them
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     return exit_after(app, error);
   }

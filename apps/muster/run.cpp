@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "muster/launch/launch.h"
 #include "muster/net/net.h"
+#include "other_launchers.h"
 #include "places.h"
 #include "run_flags.h"
 
@@ -157,7 +158,8 @@ void add_run(CLI::App& app, Invocation& invocation) {
   command->callback([command, flags, &invocation] {
     flags->command = command->remaining();
     if (const auto known = check_option(*command, flags->command); !known) {
-      invocation.exit_code = refuse("run", known.error().message);
+      const auto elsewhere = said_here(flags->command.front());
+      invocation.exit_code = refuse("run", elsewhere.value_or(known.error().message));
       return;
     }
     invocation.exit_code = run(*flags, invocation.program);

@@ -113,7 +113,10 @@ Result<> read_environment(PartialSettings& said, const RunFlags& flags) {
 }
 
 void add_places(CLI::App& command, RunFlags& flags) {
-  command.add_option("-n,--workers,--slots", flags.slots, "Workers per host")->type_name("NUMBER");
+  command.add_option("-n,--workers,--slots", flags.slots, "Workers per host")
+      ->type_name("NUMBER")
+      ->check([](const std::string& text) { return text == "p" ? "-np is -n here: write -n NUMBER" : ""; },
+              "");
   command.add_option("--hosts", flags.hosts, "Hosts of the job and their slots, reached by ssh")
       ->type_name("HOST:N,...");
   command.add_option("--hostfile", flags.hostfile, "Read the hosts and slots from a file")->type_name("FILE");

@@ -63,6 +63,25 @@ print("came back as", os.environ["MS_NODE_ID"])
 """
 
 
+def test_run_takes_a_separator_before_the_script_and_leaves_its_own_alone(folder):
+    script = write_script(folder, TELLS)
+    done = muster("run", "-n", "1", "--", script, "--x", "--", "y")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\[worker 0\] .* --x -- y$", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_run_goes_on_where_a_standard_stream_is_closed(folder, stream):
+    (folder / "train.py").write_text("open(f'ran-{__import__(\"os\").environ[\"MS_NODE_ID\"]}', 'w')")
+    done = subprocess.run(
+        ["bash", "-c", f"exec '{PROGRAM}' run -n 1 train.py {stream}>&-"],
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert (folder / "ran-0").exists()
+
+
 def test_run_starts_dead_processes_again_and_turns_recovery_on(folder):
     script = write_script(folder, DIES_ONCE)
     done = muster("run", "-n", "1", "--max-restarts", "2", "--log-dir", "logs", script)
@@ -254,6 +273,10 @@ def test_run_uses_the_python_of_the_environment_that_muster_belongs_to(folder):
         (["run", "-n", "2", "--prot", "1"], "there is no option '--prot': did you mean '--port'?"),
         (["run", "-n", "2", "--prot=1"], "there is no option '--prot': did you mean '--port'?"),
         (["run", "-n", "2", "--weather", "a"], "muster run: there is no option '--weather'\n"),
+        (["run", "--worker_num=4", "a.py"], "there is no option '--worker_num': -n NUMBER is the number of"),
+        (["run", "--nproc-per-node", "2", "a.py"], "there is no option '--nproc-per-node': -n NUMBER is the"),
+        (["run", "-np", "2", "a.py"], "-np is -n here"),
+        (["run", "-n", "2", "--", "no.py", "--x"], "muster run: there is no script 'no.py' in "),
         (["explain", "--trce", "a.py"], "did you mean '--trace'?"),
         (["k8s", "--imagee", "a"], "did you mean '--image'?"),
         (["status", "--jsn"], "did you mean '--json'?"),
