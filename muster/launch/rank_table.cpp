@@ -93,17 +93,19 @@ class Fields {
   std::string where_;
 };
 
-Result<> check_head(const Fields& table) {
+// Its version. 1.2, of super pods, has the same servers and cards, and beside them what HCCL alone reads.
+Result<std::string> check_head(const Fields& table) {
   if (table.has("group_list"))
     return wrong_table(
         table.where(),
         "it is of the older form with 'group_list': make one of version 1.0 with `muster ranktable`");
   MUSTER_TRY(const std::string version, table.text("version", "1.0"));
-  if (version != "1.0")
-    return wrong_table(table.where(),
-                       fmt::format("'version' is '{}', and only 1.0 is known here", shown(version)));
+  if (version != rank_table_version && version != rank_table_version_of_super_pods)
+    return wrong_table(table.where(), fmt::format("'version' is '{}', and only {} and {} are known here",
+                                                  shown(version), rank_table_version,
+                                                  rank_table_version_of_super_pods));
   MUSTER_TRY(const std::string status, table.text("status", "completed"));
-  if (status == "completed") return {};
+  if (status == "completed") return version;
   return wrong_table(table.where(),
                      fmt::format("'status' is '{}', and not 'completed': {}", shown(status),
                                  status == "initializing" ? "its writer has not finished it yet"
@@ -220,13 +222,13 @@ std::vector<RankTable::Device> RankTable::ranked(std::size_t index) const {
 Result<RankTable> parse_rank_table(std::string_view text, std::string_view name) {
   MUSTER_TRY(const json parsed, parse_text(text, name));
   const Fields head(parsed, std::string(name));
-  MUSTER_TRY_VOID(check_head(head));
+  RankTable table;
+  MUSTER_TRY(table.version, check_head(head));
   MUSTER_TRY(const json* const servers, head.list("server_list"));
   MUSTER_TRY(const std::int64_t count, head.number("server_count", rank_table_devices_max));
   if (count != static_cast<std::int64_t>(servers->size()))
     return wrong_table(name,
                        fmt::format("'server_count' is {} and 'server_list' has {}", count, servers->size()));
-  RankTable table;
   std::size_t devices = 0;
   for (std::size_t i = 0; i < servers->size(); ++i) {
     const Fields server((*servers)[i], fmt::format("{}: server_list[{}]", name, i));
@@ -253,7 +255,7 @@ std::string rank_table_text(const RankTable& table) {
     }
     servers.push_back({{"server_id", server.server_id}, {"device", std::move(devices)}});
   }
-  const ordered_json whole = {{"version", "1.0"},
+  const ordered_json whole = {{"version", rank_table_version},
                               {"status", "completed"},
                               {"server_count", std::to_string(table.servers.size())},
                               {"server_list", std::move(servers)}};
@@ -280,7 +282,11 @@ Result<RankTable> make_rank_table(std::span<const ServerCards> servers) {
 
 Result<RankTable> merge_rank_tables(std::span<const RankTable> tables) {
   std::vector<ServerCards> servers;
-  for (const RankTable& table : tables)
+  for (const RankTable& table : tables) {
+    if (table.version != rank_table_version)
+      return wrong_table(fmt::format("a table of version {}", table.version),
+                         "it says which super pods its servers are in, and cannot be merged: take the one "
+                         "that its platform has made of all servers");
     for (std::size_t i = 0; i < table.servers.size(); ++i) {
       ServerCards& cards = servers.emplace_back(ServerCards{.server_id = table.servers[i].server_id});
       for (const auto& device : table.ranked(i)) {
@@ -288,6 +294,7 @@ Result<RankTable> merge_rank_tables(std::span<const RankTable> tables) {
         cards.device_ips.push_back(device.device_ip);
       }
     }
+  }
   return make_rank_table(servers);
 }
 

@@ -1,5 +1,5 @@
-// Rank tables of version 1.0: the JSON file that says which Ascend cards of which servers make up a job, and
-// the rank of each. docs/formats/rank-table.md has every field. Values; any thread.
+// Rank tables of versions 1.0 and 1.2: the JSON file that says which Ascend cards of which servers make up a
+// job, and the rank of each. docs/formats/rank-table.md has every field. Values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,9 @@
 
 namespace muster::launch {
 
+inline constexpr std::string_view rank_table_version = "1.0";
+inline constexpr std::string_view rank_table_version_of_super_pods = "1.2";
+
 struct RankTable {
   struct Device {
     std::int64_t device_id = 0;  // of the card in its server
@@ -24,6 +27,7 @@ struct RankTable {
     std::vector<Device> devices = {};  // as the table lists them
   };
   std::vector<Server> servers;
+  std::string version = std::string(rank_table_version);
 
   std::int64_t device_count() const;
   // The devices of server `index` in the order of their ranks: a device's place is its logical number there.

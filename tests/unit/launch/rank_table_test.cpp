@@ -82,6 +82,21 @@ std::string error_of(std::string_view text) {
   return table ? "no error" : table.error().message;
 }
 
+TEST(RankTable, OfSuperPodsHasTheSameServersAndCardsAndIsNotMerged) {
+  auto text = nlohmann::json::parse(two_servers);
+  text["version"] = "1.2";
+  text["super_pod_list"] = nlohmann::json::parse(
+      R"([{"super_pod_id": "0", "server_list": [{"server_id": "node_0"}, {"server_id": "node_1"}]}])");
+  text["server_list"][0]["device"][0]["super_device_id"] = "17";
+  text["server_list"][0]["host_ip"] = "10.0.0.1";
+  const auto table = parse_rank_table(text.dump(), "t.json");
+  ASSERT_TRUE(table) << table.error().message;
+  EXPECT_EQ(devices_text(*table, 1), "2:4@fd00::4 3:5@fd00::5 ");
+  const auto merged = merge_rank_tables(std::span(&*table, 1));
+  ASSERT_FALSE(merged);
+  EXPECT_THAT(merged.error().message, HasSubstr("a table of version 1.2: it says which super pods"));
+}
+
 TEST(RankTable, OfAnySizeIsRefusedAtOnce) {
   std::string text = R"({"version": "1.0", "status": "completed", "server_count": "1", "server_list": [{})";
   while (text.size() + 8 < rank_table_bytes_max) text += ",{}";
@@ -99,7 +114,7 @@ TEST(RankTable, SaysExactlyWhatIsWrong) {
   const std::vector<BadTable> rows = {
       {"/version", "", "t.json: 'version' is missing, for example \"version\": \"1.0\""},
       {"/version", "1.0", "t.json: 'version' is 1.0 without quotes: in a rank table it is a text, \"1.0\""},
-      {"/version", "\"1.2\"", "t.json: 'version' is '1.2', and only 1.0 is known here"},
+      {"/version", "\"2.0\"", "t.json: 'version' is '2.0', and only 1.0 and 1.2 are known here"},
       {"/status", "", "t.json: 'status' is missing, for example \"status\": \"completed\""},
       {"/status", "\"initializing\"",
        "t.json: 'status' is 'initializing', and not 'completed': its writer has not finished it "
