@@ -8,6 +8,7 @@ namespace muster::launch::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::Eq;
 using ::testing::HasSubstr;
 
@@ -24,6 +25,12 @@ std::vector<std::string> text_of(const std::vector<HostSlots>& hosts) {
 TEST(Hosts, HaveNamesAndSlots) {
   EXPECT_THAT(text_of(*parse_hosts("a:4, b,[fd00::1]:2,fd00::2,user@c.example:1")),
               ElementsAre("a 4", "b 0", "fd00::1 2", "fd00::2 0", "user@c.example 1"));
+}
+
+TEST(Hosts, MayBeRangesAsSlurmWritesThem) {
+  EXPECT_THAT(text_of(*parse_hosts("n[1-2,07]-ib:2,[fd00::1]:3,r[1,3]")),
+              ElementsAre("n1-ib 2", "n2-ib 2", "n07-ib 2", "fd00::1 3", "r1 0", "r3 0"));
+  EXPECT_THAT(message_of(parse_hosts("n[3-1]")), Eq("'n[3-1]': '3-1' is no range of numbers, as in [1-3,07]"));
 }
 
 TEST(Hosts, ThatAreNoneHaveErrors) {
@@ -47,6 +54,18 @@ TEST(Hostfile, HoldsOneHostALineAsOpenMpiHasIt) {
   EXPECT_THAT(
       text_of(*parse_hostfile("# two hosts\n\n10.0.0.1 slots=2 max_slots=4  # the first\nb:8\r\nc", "f")),
       ElementsAre("10.0.0.1 2", "b 8", "c 0"));
+}
+
+TEST(Hostfile, IsReadAsOtherLaunchersWriteIt) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> table = {
+      {"\xef\xbb\xbf" "a slots = 2\nb slots= 3 max_slots = 4\n", {"a 2", "b 3"}},
+      {"a cpu=2\nb:4 ifhn=b-ib\n", {"a 2", "b 4"}},
+      {"a\na\nb\na\n", {"a 3", "b 0"}},
+      {"a slots=2\na slots=2\n", {"a 4"}},
+      {"n[1-2] slots=2\n", {"n1 2", "n2 2"}},
+  };
+  for (const auto& [text, hosts] : table)
+    EXPECT_THAT(text_of(*parse_hostfile(text, "hosts.txt")), ElementsAreArray(hosts)) << text;
 }
 
 TEST(Hostfile, ErrorsNameTheLine) {
