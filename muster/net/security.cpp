@@ -12,7 +12,7 @@ namespace muster::net {
 namespace {
 
 constexpr std::size_t token_size_min = 16;
-constexpr std::size_t token_size_max = 4096;
+constexpr std::size_t token_size_max = secret_bytes_max;  // as much as a file of one may have
 constexpr unsigned char token_identity[] = {'m', 'u', 's', 't', 'e', 'r', '-', 'j', 'o', 'b'};
 // Of the one hash that the key of a token is for.
 constexpr unsigned char token_suite[] = {0x13, 0x01};  // TLS_AES_128_GCM_SHA256

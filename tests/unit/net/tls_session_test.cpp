@@ -253,7 +253,7 @@ TEST(TlsSessionWithToken, KeepsOutWhoHasAnotherOne) {
 TEST(TlsSessionWithToken, RefusesATokenThatCanBeGuessed) {
   const auto made = Security::from_token("secret");
   ASSERT_FALSE(made);
-  EXPECT_THAT(made.error().message, Mentions("token", "6 characters", "16", "to 4096"));
+  EXPECT_THAT(made.error().message, Mentions("token", "6 characters", "16", "to 1024"));
   EXPECT_THAT(made.error().message, ::testing::Not(HasSubstr("secret")));
 }
 
