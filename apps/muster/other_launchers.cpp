@@ -75,8 +75,8 @@ constexpr Told table[] = {
 std::optional<std::string> said_here(std::string_view option) {
   std::string name(option.substr(0, option.find('=')));
   std::replace(name.begin(), name.end(), '_', '-');
-  const auto found = std::find_if(std::begin(table), std::end(table),
-                                  [&](const Told& told) { return told.option == name; });
+  const auto found =
+      std::find_if(std::begin(table), std::end(table), [&](const Told& told) { return told.option == name; });
   if (found == std::end(table)) return std::nullopt;
   return fmt::format("there is no option '{}': {}", option.substr(0, option.find('=')), found->here);
 }

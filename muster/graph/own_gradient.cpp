@@ -18,8 +18,8 @@ namespace {
 void check_count(const GradientRule& rule, std::size_t inputs, std::size_t gradients) {
   if (gradients == inputs) return;
   throw Exception(Code::invalid_argument,
-                  fmt::format("{}: bprop gives one gradient for each input, {}; it gave {}", rule.name, inputs,
-                              gradients));
+                  fmt::format("{}: bprop gives one gradient for each input, {}; it gave {}", rule.name,
+                              inputs, gradients));
 }
 
 // With the dtype of its input, and summed over the axes along which code broadcast the input: what formulas

@@ -101,9 +101,9 @@ Result<std::string> check_head(const Fields& table) {
         "it is of the older form with 'group_list': make one of version 1.0 with `muster ranktable`");
   MUSTER_TRY(const std::string version, table.text("version", "1.0"));
   if (version != rank_table_version && version != rank_table_version_of_super_pods)
-    return wrong_table(table.where(), fmt::format("'version' is '{}', and only {} and {} are known here",
-                                                  shown(version), rank_table_version,
-                                                  rank_table_version_of_super_pods));
+    return wrong_table(table.where(),
+                       fmt::format("'version' is '{}', and only {} and {} are known here", shown(version),
+                                   rank_table_version, rank_table_version_of_super_pods));
   MUSTER_TRY(const std::string status, table.text("status", "completed"));
   if (status == "completed") return version;
   return wrong_table(table.where(),

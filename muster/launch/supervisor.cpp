@@ -448,10 +448,9 @@ int Supervisor::report() {
     say(start_failure_);
     return exit_code_cannot_start;
   }
-  const bool have_ended_well =
-      std::all_of(processes_.begin(), processes_.end(), [](const Running& process) {
-        return process.is_service() || (process.wait_status && exit_code_of(*process.wait_status) == 0);
-      });
+  const bool have_ended_well = std::all_of(processes_.begin(), processes_.end(), [](const Running& process) {
+    return process.is_service() || (process.wait_status && exit_code_of(*process.wait_status) == 0);
+  });
   if (interrupted_by_ == SIGTERM && have_ended_well) {
     say("ended as it was asked to (SIGTERM): all processes exited with code 0");
     return 0;

@@ -58,7 +58,8 @@ struct HostWork {
 };
 
 // Blocks until every process has ended. Returns 0, or the exit code of the process that failed first, or 128
-// and the number of the signal that ended the job (0 where all handle SIGTERM and exit well). Whatever else the processes left behind is killed.
+// and the number of the signal that ended the job (0 where all handle SIGTERM and exit well). Whatever else
+// the processes left behind is killed.
 //
 // It is meant to be the whole work of a process: it has one thread, takes over the signals, and reaps every
 // child.

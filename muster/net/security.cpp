@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "muster/net/credentials.h"
 #include "muster/net/security_implementation.h"
 #include "muster/net/tls_session.h"
 

@@ -199,7 +199,8 @@ namespace {
   std::erase_if(step, [](const NotedGraph* noted) { return !noted->trains(); });
   if (step.empty())
     end_without_plan(fmt::format(
-        "the script came to its end, or failed, before its first step that trains: there is nothing to plan{}",
+        "the script came to its end, or failed, before its first step that trains: there is nothing to "
+        "plan{}",
         context().mode == Mode::eager ? ". It runs in eager mode, where steps have no plan: use graph mode"
                                       : ""));
   PlanRequest request = plan_request();

@@ -43,7 +43,8 @@ Result<> check_stages_are_used(const graph::Partition& partition) {
   return {};
 }
 
-// What all workers are to say alike. What a search has found is not: who comes back to it does not know it yet.
+// What all workers are to say alike. What a search has found is not: who comes back to it does not know it
+// yet.
 std::string mesh_of_script() {
   const StepPlanner* const planner = process().planner;
   if (planner != nullptr && planner->is_searched()) return "searched for";
@@ -131,9 +132,9 @@ std::shared_ptr<CallbackContext> Model::prepared_context(std::shared_ptr<Callbac
 Result<> Model::check_equal_division(const nn::Cell& cell) const {
   MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   Session* const session = Session::current();
-  const bool meets = session != nullptr && session->membership().world_size() > 1 &&
-                     (now.divides() || context().shares_batch ||
-                      context().parallel_mode == ParallelMode::data_parallel);
+  const bool meets =
+      session != nullptr && session->membership().world_size() > 1 &&
+      (now.divides() || context().shares_batch || context().parallel_mode == ParallelMode::data_parallel);
   if (!meets) return {};
   const std::vector<PlacedCell> places = placed_cells(cell);
   return session->collectives()

@@ -190,16 +190,15 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
                                                  const cluster::Interrupted& interrupted) {
   const auto others = std::make_shared<OtherServers>(node.roster());
   const auto gone = std::make_shared<LeftWorker>();
-  node.on_epoch(
-      {.lost = [&registration](const cluster::Failure&) -> Result<cluster::DataEndpoint> {
-         return cluster::DataEndpoint{registration.data_port, registration.local_name};
-       },
-       .formed =
-           [others, gone](std::shared_ptr<const cluster::Roster> roster) {
-             gone->formed();
-             others->formed(std::move(roster));
-           },
-       .left = [gone](std::uint64_t epoch, std::uint32_t rank) { gone->left(epoch, rank); }});
+  node.on_epoch({.lost = [&registration](const cluster::Failure&) -> Result<cluster::DataEndpoint> {
+                   return cluster::DataEndpoint{registration.data_port, registration.local_name};
+                 },
+                 .formed =
+                     [others, gone](std::shared_ptr<const cluster::Roster> roster) {
+                       gone->formed();
+                       others->formed(std::move(roster));
+                     },
+                 .left = [gone](std::uint64_t epoch, std::uint32_t rank) { gone->left(epoch, rank); }});
   others->formed(node.roster());  // where one was formed just now
   if (node.rank() == 0) warn_of_copies_on_one_host(*node.roster(), settings.server_copies);
   const auto give_up = [&node](const Error& error) {

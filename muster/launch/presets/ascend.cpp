@@ -102,7 +102,9 @@ Result<LaunchSpec> spec(const PresetInput& input) {
   LaunchSpec spec;
   Place place{.rank_size = table.device_count(),
               .table_file = is_file_here ? name : input.run_folder + "/rank_table.json"};
-  if (!is_file_here) spec.files.push_back({.path = place.table_file, .contents = is_given ? input.rank_table : rank_table_text(table)});
+  if (!is_file_here)
+    spec.files.push_back(
+        {.path = place.table_file, .contents = is_given ? input.rank_table : rank_table_text(table)});
   for (const auto& device : devices) {
     place.device = device;
     MUSTER_TRY(spec.processes.emplace_back(), process_of(input, place));

@@ -114,13 +114,13 @@ TEST(OwnGradient, OfAnotherShapeIsAnErrorThatNamesTheRuleTheInputAndBothTypes) {
 
 TEST(OwnGradient, OfAnotherDtypeOrOfABroadcastShapeIsFittedToItsInput) {
   const auto wide = [](const Value& x) {
-    return with_own_gradient(std::vector<Value>{x}, [&]() -> Values { return times(x, 2); },
-                             {"wide", [](auto, auto, auto) -> Values {
-                                return {apply("fill", std::span<const Value>{},
-                                              {{"dtype", DType::float64},
-                                               {"shape", std::vector<std::int64_t>{3, 2}},
-                                               {"value", 5.0}})};
-                              }})[0];
+    return with_own_gradient(
+        std::vector<Value>{x}, [&]() -> Values { return times(x, 2); },
+        {"wide", [](auto, auto, auto) -> Values {
+           return {apply(
+               "fill", std::span<const Value>{},
+               {{"dtype", DType::float64}, {"shape", std::vector<std::int64_t>{3, 2}}, {"value", 5.0}})};
+         }})[0];
   };
   EXPECT_THAT(gradient_of(wide, {1, 2}), ElementsAre(15, 15));
 }

@@ -30,7 +30,8 @@ TEST(Hosts, HaveNamesAndSlots) {
 TEST(Hosts, MayBeRangesAsSlurmWritesThem) {
   EXPECT_THAT(text_of(*parse_hosts("n[1-2,07]-ib:2,[fd00::1]:3,r[1,3]")),
               ElementsAre("n1-ib 2", "n2-ib 2", "n07-ib 2", "fd00::1 3", "r1 0", "r3 0"));
-  EXPECT_THAT(message_of(parse_hosts("n[3-1]")), Eq("'n[3-1]': '3-1' is no range of numbers, as in [1-3,07]"));
+  EXPECT_THAT(message_of(parse_hosts("n[3-1]")),
+              Eq("'n[3-1]': '3-1' is no range of numbers, as in [1-3,07]"));
 }
 
 TEST(Hosts, ThatAreNoneHaveErrors) {
@@ -58,7 +59,9 @@ TEST(Hostfile, HoldsOneHostALineAsOpenMpiHasIt) {
 
 TEST(Hostfile, IsReadAsOtherLaunchersWriteIt) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> table = {
-      {"\xef\xbb\xbf" "a slots = 2\nb slots= 3 max_slots = 4\n", {"a 2", "b 3"}},
+      {"\xef\xbb\xbf"
+       "a slots = 2\nb slots= 3 max_slots = 4\n",
+       {"a 2", "b 3"}},
       {"a cpu=2\nb:4 ifhn=b-ib\n", {"a 2", "b 4"}},
       {"a\na\nb\na\n", {"a 3", "b 0"}},
       {"a slots=2\na slots=2\n", {"a 4"}},
