@@ -53,8 +53,8 @@ def recoverable(
     give it their state: no step is lost or made twice. Where that cannot be (a second call of the body was
     cut off, for example), the step is aborted (is_aborted): the optimizers do nothing in it, and all workers
     go on from the last step that all of them have saved. Numbers and data go back with it, variables of the
-    script do not. There, `random` and `numpy.random` are seeded before each body, from their states before the
-    loop, the epoch and the step. Elsewhere it is just the loops.
+    script do not. There, `random` and `numpy.random` are seeded before each body, from their states before
+    the loop, the epoch and the step. Elsewhere it is just the loops.
 
     states: What the body keeps from one step to the next beside them: gradients that it adds up, a loss
         scaler, a count. A dict, whose numbers and tensors the body changes in it (`states["sums"] = ...`), or

@@ -247,7 +247,8 @@ except ValueError as error:
     [
         "parallel.mesh(a=2, b=2) if rank == 0 else parallel.mesh(a=4)",
         "parallel.plan(4, 1) if rank == 0 else parallel.plan(2, 2)",
-        "parallel.mesh(a=4) if rank == 0 else muster.set_auto_parallel_context(parallel_mode='data_parallel')",
+        "parallel.mesh(a=4) if rank == 0 else "
+        "muster.set_auto_parallel_context(parallel_mode='data_parallel')",
     ],
 )
 def test_workers_of_other_meshes_are_named_before_the_first_step(others):

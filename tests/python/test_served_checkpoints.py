@@ -229,7 +229,8 @@ READ = """
 import muster
 found = muster.load_checkpoint(FILE)
 row = 3 if found["table.embedding_table"].shape == (10, 4) else 0
-print(found["table.embedding_table"][row, 0], found["growing.embedding_table"][0, 0], found["dense.weight"][0, 0])
+first = [found[name][0, 0] for name in ("growing.embedding_table", "dense.weight")]
+print(found["table.embedding_table"][row, 0], *first)
 """
 
 
