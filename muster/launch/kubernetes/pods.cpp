@@ -66,7 +66,10 @@ Document run_command(const Job& job, const std::string& roles) {
     words.push_back(value);
   };
   add("--preset", job.preset);
-  if (!job.style.empty()) add("--style", job.style);
+  if (!job.style.empty())
+    add("--style", job.style);
+  else if (job.preset == "pytorch" && job.slots == 1)
+    add("--style", "init_method");  // as on hosts, also in one pod
   if (!job.preload.empty()) add("--preload", fmt::format("{}", fmt::join(job.preload, ",")));
   add("--nnodes", std::to_string(job.nodes));
   if (roles == "scheduler" && !has_sidecar(job)) add("--node-rank", "0");  // no index in a Job of its own

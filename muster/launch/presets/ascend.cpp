@@ -24,8 +24,9 @@ Result<> check(const JobSettings& job, const Environment& environment) {
           "together with `muster ranktable merge`, and name it with --rank-table");
     return {};
   }
-  return check_exported(environment, {"RANK_TABLE_FILE", job.rank_table.value,
-                                      fmt::format("{} {}", job.rank_table.origin, job.rank_table.value)});
+  return check_exported(job, environment,
+                        {"RANK_TABLE_FILE", job.rank_table.value,
+                         fmt::format("{} {}", job.rank_table.origin, job.rank_table.value)});
 }
 
 // The cards that the runtime shows to processes here, by their numbers in the server; nothing: all of them.

@@ -74,13 +74,21 @@ Result<> check_uses(const JobSettings& job, const PresetUses& uses) {
     return wrong(fmt::format("{} {}: the preset {} has no parameter servers: leave it out",
                              job.servers.origin, job.servers.value, preset));
   MUSTER_TRY_VOID(check_restarts(job, uses));
+  for (const std::string_view variable : words_of(uses.sets))
+    if (const auto given = job.environment.find(std::string(variable)); given != job.environment.end())
+      return wrong(fmt::format("{} {}={}: the launcher gives each process another one: leave it out",
+                               given->second.origin, variable, given->second.value));
   if (!uses.rank_table && !job.rank_table.value.empty())
     return wrong(fmt::format("{} {}: a rank table is for the preset ascend, and this is {}: leave it out",
                              job.rank_table.origin, job.rank_table.value, preset));
   return check_style(job, uses.styles);
 }
 
-Result<> check_exported(const Environment& environment, const Expected& expected) {
+Result<> check_exported(const JobSettings& job, const Environment& environment, const Expected& expected) {
+  const auto given = job.environment.find(expected.variable);
+  if (given != job.environment.end() && given->second.value != expected.value)
+    return wrong(fmt::format("{} {}={} contradicts {}: the launcher sets it, leave it out",
+                             given->second.origin, expected.variable, given->second.value, expected.what));
   const auto exported = environment.get(expected.variable);
   if (!exported || exported->empty() || *exported == expected.value) return {};
   return wrong(fmt::format("{}={} contradicts {}: unset it, or leave that out", expected.variable, *exported,

@@ -16,18 +16,19 @@ struct PresetUses {
   bool group_restarts = false;  // of all
   bool rank_table = false;
   std::string_view styles = {};  // "init_method env": empty: there are none
+  std::string_view sets = {};    // "RANK LOCAL_RANK": variables that differ from process to process
 };
 // An error for each setting that the user asked for and the preset does not know: it would be lost silently.
 Result<> check_uses(const JobSettings& job, const PresetUses& uses);
 
 // An error where `variable` is set to something else than `value`, which `what` says: the user exported it
-// for processes started by hand.
+// for processes started by hand, or gives it with --env.
 struct Expected {
   const char* variable;
   std::string value;
   std::string what;  // "-n 4"
 };
-Result<> check_exported(const Environment& environment, const Expected& expected);
+Result<> check_exported(const JobSettings& job, const Environment& environment, const Expected& expected);
 
 // What makes a job survive the death of a process, which is started again. The user's own choice of a folder
 // stays.

@@ -12,11 +12,8 @@ constexpr std::uint16_t default_port = 8118;  // where every host has to know it
 
 // Variables that the user exported for processes started by hand, and that say something else.
 Result<> check_variables(const JobSettings& job, const Environment& environment) {
-  const auto check = [&](const char* variable, const std::string& value,
-                         const std::string& what) -> Result<> {
-    const auto exported = environment.get(variable);
-    if (!exported || exported->empty() || *exported == value) return {};
-    return wrong(fmt::format("{}={} contradicts {}: unset it, or leave that out", variable, *exported, what));
+  const auto check = [&](const char* variable, std::string value, std::string what) {
+    return check_exported(job, environment, {variable, std::move(value), std::move(what)});
   };
   const std::int64_t workers = job.slot_count();
   MUSTER_TRY_VOID(
@@ -32,7 +29,7 @@ Result<> check_variables(const JobSettings& job, const Environment& environment)
 }
 
 Result<> check(const JobSettings& job, const Environment& environment) {
-  MUSTER_TRY_VOID(check_uses(job, {.servers = true, .restarts = true}));
+  MUSTER_TRY_VOID(check_uses(job, {.servers = true, .restarts = true, .sets = "MS_ROLE MS_NODE_ID"}));
   if (job.hosts.origin == default_origin && !job.slots)
     return wrong("say how many workers to start on this host, for example: -n 4");
   MUSTER_TRY_VOID(check_first_address(job));

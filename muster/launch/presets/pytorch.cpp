@@ -19,24 +19,28 @@ bool has_slots(const JobSettings& job) {
   return false;
 }
 
-// Who asks for several processes on a host means the style that can have them.
+// Who asks for processes of one host means the style that can have several of them, also where it is one.
 bool is_by_variables(const JobSettings& job) {
-  return job.style.value.empty() ? has_slots(job) : job.style.value == "env";
+  const bool counts = host_count(job) == 1 && job.slots && job.slots->origin == "-n";
+  return job.style.value.empty() ? has_slots(job) || counts : job.style.value == "env";
 }
 
 Result<> check_variables(const JobSettings& job, const Environment& environment) {
   const std::string size = std::to_string(job.slot_count());
-  MUSTER_TRY_VOID(check_exported(environment,
+  MUSTER_TRY_VOID(check_exported(job, environment,
                                  {"WORLD_SIZE", size, fmt::format("a job of {} workers", job.slot_count())}));
   if (!job.scheduler) return {};
   const auto address = *net::parse_host_port(job.scheduler->value);
   const std::string said = fmt::format("{} {}", job.scheduler->origin, job.scheduler->value);
-  MUSTER_TRY_VOID(check_exported(environment, {"MASTER_ADDR", address.host, said}));
-  return check_exported(environment, {"MASTER_PORT", std::to_string(address.port), said});
+  MUSTER_TRY_VOID(check_exported(job, environment, {"MASTER_ADDR", address.host, said}));
+  return check_exported(job, environment, {"MASTER_PORT", std::to_string(address.port), said});
 }
 
 Result<> check(const JobSettings& job, const Environment& environment) {
-  MUSTER_TRY_VOID(check_uses(job, {.restarts = true, .group_restarts = true, .styles = "init_method env"}));
+  MUSTER_TRY_VOID(check_uses(job, {.restarts = true,
+                                   .group_restarts = true,
+                                   .styles = "init_method env",
+                                   .sets = "RANK LOCAL_RANK GROUP_RANK"}));
   MUSTER_TRY_VOID(check_first_address(job));
   if (is_by_variables(job)) return check_variables(job, environment);
   if (job.max_restarts.value > 0 && !job.restarts_group())

@@ -167,9 +167,10 @@ TEST(MusterPreset, DealsServersToTheHosts) {
                                .servers = 3,
                                .node_count = 2,
                                .node_rank = host,
-                               .scheduler = "h:9",
+                               .scheduler = "h:9000",
                                .command = {"a.out"}},
                               plain);
+    if (!spec) return std::vector{spec.error().message};
     std::vector<std::string> ids;
     for (const ProcessSpec& process : spec->processes)
       if (process.role == "server") ids.push_back(process.environment.at("MS_NODE_ID"));
@@ -300,6 +301,21 @@ TEST(MusterPreset, RefusesExportedVariablesThatSaySomethingElse) {
       golden({.workers = 4, .scheduler = "a:2000", .command = {"a.out"}},
              FixedEnvironment(Values{{"MS_WORKER_NUM", "4"}, {"MS_SCHED_HOST", "b"}})),
       ElementsAre("error: MS_SCHED_HOST=b contradicts --scheduler a:2000: unset it, or leave that out"));
+}
+
+TEST(MusterPreset, RefusesVariablesOfAllProcessesThatItSetsItself) {
+  const auto told = [](const std::string& name, const std::string& value) {
+    PartialSettings all = settings({.workers = 4, .command = {"a.out"}});
+    all.environment[name] = {value, "--env"};
+    return lines_of(testing::spec_of(**find_preset({"muster"}), all, plain, {{40000}}));
+  };
+  EXPECT_THAT(
+      told("MS_WORKER_NUM", "7"),
+      ElementsAre("error: --env MS_WORKER_NUM=7 contradicts a job of 4 workers: the launcher sets it, "
+                  "leave it out"));
+  EXPECT_THAT(
+      told("MS_NODE_ID", "0"),
+      ElementsAre("error: --env MS_NODE_ID=0: the launcher gives each process another one: leave it out"));
 }
 
 }  // namespace muster_preset_test

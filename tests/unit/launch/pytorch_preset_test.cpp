@@ -6,6 +6,7 @@ namespace muster::launch::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 const Values quiet = {{"PYTHONUNBUFFERED", "1"}, {"OMP_WAIT_POLICY", "active"}, {"OMP_NUM_THREADS", "2"}};
 const FixedEnvironment plain(quiet);
@@ -32,6 +33,12 @@ TEST(PytorchPreset, TellsTheOneProcessOfAHostWhereToMeet) {
   EXPECT_THAT(golden(train()),
               ElementsAre("worker 0: $ python3 train.py --epochs 3 --init_method tcp://127.0.0.1:40000 > "
                           "worker_0.log"));
+}
+
+TEST(PytorchPreset, TellsItByVariablesToWhoAsksForOne) {
+  EXPECT_THAT(golden(train({.slots = slots(1)})), ElementsAre(HasSubstr("RANK=0")));
+  EXPECT_THAT(golden(train({.slots = slots(1), .style = said<std::string>("init_method", "--style")})),
+              ElementsAre(HasSubstr("--init_method")));
 }
 
 TEST(PytorchPreset, TellsHostsOfSeveralTheirRankToo) {
@@ -175,6 +182,12 @@ TEST(PytorchPreset, SaysWhatIsWrong) {
       {{.slots = slots(2), .scheduler = master},
        {{"MASTER_PORT", "29500"}},
        "MASTER_PORT=29500 contradicts --scheduler a:9000: unset it, or leave that out"},
+      {{.slots = slots(2), .environment = {{"WORLD_SIZE", {"8", "--env"}}}},
+       {},
+       "--env WORLD_SIZE=8 contradicts a job of 2 workers: the launcher sets it, leave it out"},
+      {{.slots = slots(2), .environment = {{"RANK", {"0", "--env"}}}},
+       {},
+       "--env RANK=0: the launcher gives each process another one: leave it out"},
   };
   for (const BadSettings& row : table)
     EXPECT_THAT(golden(train(row.settings), FixedEnvironment(row.environment)),
