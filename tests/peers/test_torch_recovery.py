@@ -208,6 +208,12 @@ def test_a_state_that_differs_between_ranks_is_told_of(tmp_path):
     assert "muster: warning" not in run_habit(tmp_path / "same", "numpy").stderr
 
 
+def test_a_scaler_and_a_scheduler_that_are_not_named_are_told_of(tmp_path):
+    told = run_habit(tmp_path, "unnamed").stderr
+    assert told.count("uses a GradScaler that recoverable() is not told of") == 1
+    assert told.count("uses a scheduler of learning rates that recoverable() is not told of") == 1
+
+
 def test_a_loop_that_sums_gradients_over_steps_is_told_what_a_death_would_lose(tmp_path):
     told = run_habit(tmp_path, "sums").stderr
     assert told.count("no optimizer has made a step in the first step of recoverable()") == 1

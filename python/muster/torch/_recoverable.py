@@ -13,11 +13,12 @@ from muster.torch import _generators
 from muster.torch._behind_the_end import RUN, end_of_this_run
 from muster.torch._ddp import ForwardPasses, check_renewable, ddp_modules, renew, share_buffers
 from muster.torch._errors import FAILURES
+from muster.torch._first_step import FirstStep
 from muster.torch._loader_place import LoaderPlace, generators_of, is_end
 from muster.torch._points import Points, pack, unpack
 from muster.torch._recovering_backend import RecoveringBackend, join_records, recovers, split_records
 from muster.torch._step_mark import step_mark
-from muster.torch._training_state import TrainingState, Updates
+from muster.torch._training_state import TrainingState
 
 _CUTS_MAX = 3
 _NO_BATCH = object()
@@ -90,7 +91,7 @@ class Steps(Iterator):
             self._rank, self._size = self._calls.rank, self._calls.size
             named = {name: s for name, s in states.items() if not isinstance(s, torch.Generator)}
             self._state = TrainingState(model, optimizers, named)
-            self._updates: Updates | None = Updates()
+            self._first_step: FirstStep | None = FirstStep(optimizers, list(states.values()))
             self._begin_recovery()
         self._steps = self._plain() if self._backend is None else self._recovering()
 
@@ -211,15 +212,12 @@ class Steps(Iterator):
         self._count_step()
         return True
 
-    def _check_first_update(self) -> None:
-        updates, self._updates = self._updates, None
-        if updates is not None and not updates.end() and self._count == 1:
-            _warn(
-                self._rank,
-                "no optimizer has made a step in the first step of recoverable(): gradients that are summed "
-                "over several steps are lost with a rank, and the training ends with other numbers than "
-                "without that death: sum them within a step, whose batch may be a list of batches",
-            )
+    def _tell_of_first_step(self) -> None:
+        first, self._first_step = self._first_step, None
+        told = first.end() if first is not None else []
+        if self._count == 1:  # else it is of a rank that came back
+            for text in told:
+                _warn(self._rank, text)
 
     def _compare_states(self) -> None:
         """Behind the first step: tells of states that differ between ranks, since one alone is given on."""
@@ -254,7 +252,7 @@ class Steps(Iterator):
         if self._stops:
             self._place.epoch, self._place.step = self._epochs, 0
         self._mark(self._count)
-        self._check_first_update()
+        self._tell_of_first_step()
         if self._count % self._save_steps == 0:
             self._write_point(is_over=False)
 

@@ -6,7 +6,6 @@ import hashlib
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
 
 def bare(model: torch.nn.Module) -> torch.nn.Module:
@@ -117,21 +116,6 @@ def set_settings(module: torch.nn.Module, kept: dict) -> None:
         learns = kept["learns"].get(name, each.requires_grad)
         if each.requires_grad != learns:
             each.requires_grad_(learns)
-
-
-class Updates:
-    """Sees whether any optimizer has made a step since this was made."""
-
-    def __init__(self) -> None:
-        self._seen = False
-        self._handle = register_optimizer_step_post_hook(self._note)
-
-    def _note(self, *_) -> None:
-        self._seen = True
-
-    def end(self) -> bool:
-        self._handle.remove()
-        return self._seen
 
 
 def _check_optimizer(optimizer, owned: set[int]) -> None:

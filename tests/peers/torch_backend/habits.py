@@ -141,6 +141,8 @@ def main() -> None:
     optimizer = WideSgd(learning) if HABIT == "wide" else torch.optim.Adam(learning, 0.01)
     noise, own, mean = torch.Generator().manual_seed(RANK), Kept(), Kept()
     states = {"generators": {"noise": noise}, "own-losses": {"losses": own}, "numpy": {"losses": mean}}
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0, enabled=HABIT == "unnamed")
+    rates = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9) if HABIT == "unnamed" else None
     steps = muster.torch.recoverable(net, optimizer, loader(), EPOCHS, states=states.get(HABIT))
     for epoch, step, (x, y) in steps:
         if HABIT == "later" and (epoch, step) == (1, 0):
@@ -151,10 +153,13 @@ def main() -> None:
         if HABIT != "sums" or step % 2 == 0:
             optimizer.zero_grad()
         loss = nn.functional.mse_loss(net(x.to(dtype)), y.to(dtype))
-        loss.backward()
+        scaler.scale(loss).backward()
         hurt(epoch, step, "update")
         if is_last_of_sum:
-            optimizer.step()
+            scaler.step(optimizer)
+            scaler.update()
+        if rates is not None:
+            rates.step()
         own.value += loss.item()
         summed = loss.detach().float()
         dist.all_reduce(summed)
