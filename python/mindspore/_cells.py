@@ -18,6 +18,12 @@ def _hook(kind):
 
         return _hooks.register(self, kind, hook_fn)
 
+    def register_forward(self, hook_fn, with_kwargs=False):
+        from mindspore import _hooks
+
+        return _hooks.register(self, kind, hook_fn, with_kwargs)
+
+    register = register_forward if kind.startswith("forward") else register
     register.__doc__ = f"Calls hook_fn with each call of the cell ({kind}); the answer's remove() ends it."
     register.__name__ = f"register_{kind}_hook"
     return register

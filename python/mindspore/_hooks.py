@@ -24,8 +24,9 @@ class HookHandle:
         self._changed()
 
 
-def register(cell, kind: str, function) -> HookHandle:
-    """The function is called with each call of the cell from now on."""
+def register(cell, kind: str, function, with_kwargs=False) -> HookHandle:
+    """The function is called with each call of the cell from now on; with `with_kwargs` it gets the arguments
+    by name too, behind the others."""
     if not callable(function):
         raise TypeError(f"register_{kind}_hook() takes a function, not {type(function).__name__}")
     _leave_trace()
@@ -35,13 +36,45 @@ def register(cell, kind: str, function) -> HookHandle:
     if kind.startswith("backward") and "bprop" not in cell.__dict__ and hasattr(type(cell), "bprop"):
         cell.bprop = _hooked_bprop(weakref.ref(cell))
     number = next(_numbers)
-    hooks[kind][number] = function
+    hooks[kind][number] = _BY_KIND[kind](function, with_kwargs) if kind in _BY_KIND else function
 
     def changed():
         if not any(hooks.values()) and "_hooks" in cell.__dict__:
             del cell._hooks
 
     return HookHandle(hooks[kind], number, changed)
+
+
+def _before(function, with_kwargs):
+    """Called with the cell and its arguments, and those by name; gives both as the function leaves them."""
+
+    def hook(cell, args, kwargs):
+        answer = function(cell, args, kwargs) if with_kwargs else function(cell, args)
+        if answer is None:
+            return args, kwargs
+        if not with_kwargs:
+            return _as_tuple(answer), kwargs
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise RuntimeError(
+                "a forward pre hook with with_kwargs=True gives None or (args, kwargs), not "
+                f"{type(answer).__name__}: {answer!r}"
+            )
+        return answer
+
+    return hook
+
+
+def _behind(function, with_kwargs):
+    """Called with the cell, its arguments, those by name and the result."""
+
+    def hook(cell, args, kwargs, result):
+        answer = function(cell, args, kwargs, result) if with_kwargs else function(cell, args, result)
+        return result if answer is None else answer
+
+    return hook
+
+
+_BY_KIND = {"forward_pre": _before, "forward": _behind}
 
 
 def _leave_trace() -> None:
@@ -103,8 +136,7 @@ def _as_tuple(value):
 def _run(cell, construct, args, kwargs):
     hooks = cell.__dict__["_hooks"]
     for hook in tuple(hooks["forward_pre"].values()):
-        answer = hook(cell, args)
-        args = args if answer is None else _as_tuple(answer)
+        args, kwargs = hook(cell, args, kwargs)
     flows = {}
     if "bprop" in cell.__dict__:
         hooks = {**hooks, "backward_pre": {}, "backward": {}}
@@ -113,8 +145,7 @@ def _run(cell, construct, args, kwargs):
         args = _tapped(args, lambda grads: _backward(cell, hooks, grads, flows))
     result = construct(args, kwargs)
     for hook in tuple(hooks["forward"].values()):
-        answer = hook(cell, args, result)
-        result = result if answer is None else answer
+        result = hook(cell, args, kwargs, result)
     if not has_backward and not hooks["backward_pre"]:
         return result
     tapped = _tapped(_as_tuple(result), lambda grads: _before_backward(cell, hooks, grads, flows))

@@ -63,6 +63,28 @@ def test_backward_hooks_change_the_gradients_of_a_cell_with_a_bprop():
     assert [each.asnumpy().item() for each in gradients(Tensor([1.0]), Tensor([2.0]))] == [40, 3]
 
 
+def test_forward_hooks_may_see_and_change_arguments_by_name():
+    class Shifted(nn.Cell):
+        def construct(self, x, shift=0.0):
+            return x + shift
+
+    net, seen = Shifted(), []
+    net.register_forward_pre_hook(lambda cell, args, kwargs: seen.append(dict(kwargs)), with_kwargs=True)
+    net.register_forward_pre_hook(
+        lambda cell, args, kwargs: (args, {"shift": kwargs["shift"] * 2}), with_kwargs=True
+    )
+    net.register_forward_hook(lambda cell, args, kwargs, out: out * kwargs["shift"], with_kwargs=True)
+    assert net(Tensor([1.0]), shift=3.0).tolist() == [42]
+    assert seen == [{"shift": 3}]
+
+
+def test_a_forward_pre_hook_with_names_that_gives_one_value_is_an_error():
+    net = nn.ReLU()
+    net.register_forward_pre_hook(lambda cell, args, kwargs: args[0], with_kwargs=True)
+    with pytest.raises(RuntimeError, match="None or \\(args, kwargs\\), not"):
+        net(Tensor([1.0]))
+
+
 def test_a_hook_that_construct_registers_is_registered_once_a_call():
     class Late(nn.Cell):
         def __init__(self):
