@@ -66,7 +66,7 @@ _set_train = Cell.set_train
 def set_train(self, mode=True):
     """Training, or not, for this cell and all below; `phase` follows. Gives the cell."""
     self.phase = "train" if mode else "predict"
-    return _set_train(self, mode)
+    return _set_train(self, bool(mode))
 
 
 def check_names(self) -> None:

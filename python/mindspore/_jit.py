@@ -29,6 +29,13 @@ _OPTIONS = frozenset(
         "loop_inner_boundary",
     ]
 )
+# The values of some, those of older versions too.
+_VALUES = {
+    "capture_mode": ("ast", "bytecode", "trace"),
+    "jit_level": ("O0", "O1", "O2"),
+    "backend": ("ms_backend", "GE"),
+    "mode": ("PSJit", "PIJit"),
+}
 _PLAIN = (int, float, str, bool, type(None))
 
 
@@ -56,6 +63,7 @@ def jit(function=None, *positional, **options):
     others = sorted(set(options) - _OPTIONS)
     if others:
         raise TypeError(f"jit() has no option {others[0]!r}; it has {', '.join(sorted(_OPTIONS))}")
+    _check_options(options)
     if function is None:
         return functools.partial(jit, **options)
     if isinstance(function, muster.Cell):
@@ -63,6 +71,17 @@ def jit(function=None, *positional, **options):
     if not callable(function):
         raise TypeError(f"jit() takes a function or a cell, not {type(function).__name__}")
     return _staged(function)
+
+
+def _check_options(options) -> None:
+    """An error for a value that MindSpore has not: a misspelt mode would be another one in silence."""
+    from mindspore import _checkparam
+
+    for name, valid in _VALUES.items():
+        if options.get(name, "") != "":
+            _checkparam.check_string(options[name], valid, name, "jit")
+    _checkparam.check_int_range(options.get("dynamic", 0), 0, 1, _checkparam.INC_BOTH, "dynamic", "jit")
+    _checkparam.check_bool(options.get("fullgraph", False), "fullgraph", "jit")
 
 
 def _staged(given):
@@ -200,7 +219,7 @@ def mutable(input_data, dynamic_len=False):
 
 def _may_change(value) -> bool:
     if isinstance(value, dict):
-        return all(isinstance(name, str) for name in value) and all(map(_may_change, value.values()))
+        return all(map(_may_change, value.values()))
     if isinstance(value, (tuple, list)):
         return all(map(_may_change, value))
     return isinstance(value, (int, float, muster.Tensor))

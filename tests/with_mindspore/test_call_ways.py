@@ -118,3 +118,42 @@ def test_recurrent_layers_compute_in_the_dtype_of_their_input_whatever_to_float_
     assert layer(x.astype(ms.float16))[0].dtype == ms.float16
     with pytest.raises(ValueError, match="to_float: float16, float32 or bfloat16, not "):
         layer.to_float(ms.int32)
+
+
+@pytest.mark.parametrize(
+    ("option", "error", "words"),
+    [
+        ({"capture_mode": "asts"}, ValueError, "capture_mode.*'ast', 'bytecode', 'trace'.*'asts'"),
+        ({"jit_level": "O9"}, ValueError, "jit_level"),
+        ({"backend": "gpu"}, ValueError, "backend"),
+        ({"dynamic": 7}, ValueError, "dynamic"),
+        ({"fullgraph": "yes"}, TypeError, "fullgraph"),
+    ],
+)
+def test_an_option_of_jit_with_a_value_that_it_has_not_is_an_error(option, error, words):
+    with pytest.raises(error, match=words):
+        ms.jit(lambda x: x, **option)
+    with pytest.raises(error, match=words):
+        ms.jit(**option)
+
+
+def test_jit_takes_the_options_of_mindspore():
+    @ms.jit(capture_mode="ast", jit_level="O1", dynamic=1, fullgraph=True, backend="ms_backend")
+    def doubled(x):
+        return x * 2
+
+    assert doubled(Tensor([2.0])).tolist() == [4]
+
+
+def test_a_mutable_dict_may_have_numbers_for_keys():
+    @ms.jit
+    def summed(given):
+        return given[0] + given[1]
+
+    assert summed(ms.mutable({0: Tensor([1.0]), 1: Tensor([2.0])})).tolist() == [3]
+
+
+def test_set_train_takes_what_is_true_or_false():
+    net = nn.SequentialCell(nn.ReLU())
+    assert net.set_train(1).training is True
+    assert net.set_train(0)[0].training is False
