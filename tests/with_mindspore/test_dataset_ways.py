@@ -424,3 +424,26 @@ def test_a_job_that_recovers_is_told_of_functions_that_draw_in_its_own_process(m
     passes = [_rows(rows.map(_drawn, "a", num_parallel_workers=2, python_multiprocessing=True)) for _ in "ab"]
     assert told not in capfd.readouterr().err
     assert passes[0] == passes[1], "what is told to do instead"
+
+
+def test_rows_of_a_generator_function_are_split():
+    with pytest.raises(RuntimeError):
+        _counted(0, 6).split([4, 3], randomize=False)
+    first, second = _counted(0, 6).split([4, 2], randomize=False)
+    assert [_rows(first), _rows(second)] == [[[[0]], [[1]], [[2]], [[3]]], [[[4]], [[5]]]]
+    parts = [_rows(part) for part in _counted(0, 6).split([4, 2])]
+    assert [len(part) for part in parts] == [4, 2]
+    assert sorted(parts[0] + parts[1]) == [[[number]] for number in range(6)]
+
+
+def test_a_generator_function_that_is_to_be_shuffled_gives_its_rows_in_order():
+    def rows():
+        for number in range(4):
+            yield (np.array([number]),)
+
+    assert _rows(ds.GeneratorDataset(rows, ["x"], shuffle=True)) == [[[0]], [[1]], [[2]], [[3]]]
+
+
+def test_an_endless_dataset_is_true():
+    assert _counted(0, 3).repeat(-1)
+    assert _counted(0, 3)

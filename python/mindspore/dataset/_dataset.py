@@ -400,9 +400,7 @@ class Dataset(_facts.Facts):
     def sync_update(self, condition_name, num_batch=None, data=None):
         """Calls the callback of sync_wait with `data`."""
         if num_batch is not None and (not _checks.is_whole(num_batch) or num_batch <= 0):
-            raise _checks.PipelineError(
-                f"Sync_update batch size can only be positive integer, got : {num_batch}."
-            )
+            raise _checks.PipelineError(f"Sync_update batch size can only be positive integer: {num_batch}")
         if condition_name not in self._conditions:
             raise RuntimeError("Condition name not found.")
         if (callback := self._conditions[condition_name]) is not None:
@@ -428,10 +426,9 @@ class Dataset(_facts.Facts):
         return _iterators.DictIterator(self, num_epochs, output_numpy, do_copy)
 
     def __iter__(self):
+        # A loop over the dataset is the next of its passes: Model makes one for each epoch.
         made = self.create_tuple_iterator(num_epochs=1)
-        made._number = (
-            None  # a loop over the dataset is the next of its passes: Model makes one for each epoch
-        )
+        made._number = None
         return made
 
     def __len__(self):

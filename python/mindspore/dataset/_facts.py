@@ -29,6 +29,12 @@ class Facts:
             raise TypeError("a dataset that repeats without end has no size")
         return size
 
+    def __bool__(self):
+        try:
+            return self.get_dataset_size() != 0
+        except TypeError:  # without end
+            return True
+
     @property
     def dataset_size(self):
         """Rows in one pass."""

@@ -358,7 +358,7 @@ class GeneratorDataset(MappableDataset):
             if value is not None:
                 raise ValueError(f"{name} is not supported if source does not have attribute '__getitem__'.")
         if shuffle:
-            raise ValueError("shuffle is not supported if source does not have attribute '__getitem__'.")
+            _device.note_once("note: shuffle has no effect on an iterator or a function: .shuffle(n) has")
         if several:
             _device.note_once(
                 "note: num_parallel_workers has no effect: the rows of an iterator or a function come one "
@@ -426,7 +426,7 @@ class GeneratorDataset(MappableDataset):
         if self._make_rows is None or not isinstance(
             self._sampler, _samplers.SequentialSampler | _samplers.RandomSampler
         ):
-            return super()._rows_numbered(numbers, randomize)
+            return Dataset._rows_numbered(self, numbers, randomize)
         made = GeneratorDataset.__new__(GeneratorDataset)
         made._open_rows(*self._make_rows(numbers))
         return made
