@@ -2,6 +2,7 @@
 
 import ctypes
 import inspect
+import itertools
 
 import muster
 from mindspore import _names, _summaries
@@ -199,17 +200,56 @@ class Print(Primitive):
         return print_(*input_x)
 
 
+_dumps = itertools.count()
+
+
 def tensordump(file_name, tensor, mode="out"):
-    """Writes the tensor to the file "<file_name>.npy", in graphs in each run."""
+    """Writes the tensor to a file "<file_name>_<dtype>_<number>.npy", in graphs in each run. Numbers count
+    all files of the process; bfloat16 is written as float32."""
     import numpy
 
-    place = file_name if file_name.endswith(".npy") else f"{file_name}.npy"
+    if not isinstance(file_name, str) or not isinstance(tensor, muster.Tensor):
+        raise TypeError(
+            "tensordump takes the name of a file and a tensor, not "
+            f"{type(file_name).__name__} and {type(tensor).__name__}"
+        )
+    if not file_name or mode not in ("in", "out"):
+        raise ValueError(f"tensordump: a name of a file and mode 'in' or 'out', not {file_name!r}, {mode!r}")
+    stem = file_name.removesuffix(".npy")
 
     def write(x):
-        numpy.save(place, x.asnumpy())
+        wide = ops.cast(x, muster.float32) if x.dtype is muster.bfloat16 else x
+        numpy.save(f"{stem}_{x.dtype.name}_{next(_dumps)}.npy", wide.asnumpy())
         return ()
 
-    _core._call_host_function(_number(("dump", place), write), [ops.stop_gradient(tensor)], [], True)
+    _core._call_host_function(_number(("dump", stem), write), [ops.stop_gradient(tensor)], [], True)
+
+
+class TensorDump(Primitive):
+    """Writes the tensors that it is called with to files: ops.tensordump."""
+
+    def __init__(self, input_output="out"):
+        super().__init__()
+        if input_output not in ("in", "out"):
+            raise ValueError(f"TensorDump: input_output is 'in' or 'out', not {input_output!r}")
+        self.input_output = input_output
+
+    def compute(self, file, input_x):
+        """Nothing."""
+        tensordump(file, input_x, self.input_output)
+
+
+class DumpGradient(Primitive):
+    """The tensor itself; what flows back to it is written to a file: ops.tensordump."""
+
+    def compute(self, path, x, input_output):
+        """x."""
+
+        def written(gradient):
+            tensordump(path, gradient, input_output)
+            return gradient
+
+        return InsertGradientOf(written)(x)
 
 
 class Assert(Primitive):
@@ -397,6 +437,7 @@ __all__ = [
     "Assert",
     "CheckNumerics",
     "Custom",
+    "DumpGradient",
     "FloatStatus",
     "HistogramSummary",
     "HookBackward",
@@ -408,6 +449,7 @@ __all__ = [
     "Print",
     "PyFunc",
     "ScalarSummary",
+    "TensorDump",
     "TensorSummary",
     "add_flags",
     "constexpr",
