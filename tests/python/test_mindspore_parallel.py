@@ -346,6 +346,27 @@ def test_a_request_to_exit_ends_all_workers_behind_one_step_with_what_they_have(
             assert int(re.search(r"ended (\d+)", worker.output())[1]) == ends[0] + 4
 
 
+KEEPS_NOTHING = """
+callbacks = [
+    train.OnRequestExit(save_mindir=False, directory=FOLDER), train.BackupAndRestore(FOLDER),
+    train.History(), train.LossMonitor(), train.TimeMonitor(), train.LambdaCallback(),
+    train.ReduceLROnPlateau("loss"), train.EarlyStopping("loss"),
+    train.LearningRateScheduler(lambda lr, _: lr),
+]
+net = Net()
+model = train.Model(net, nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1), metrics={"loss"})
+model.fit(1, rows(), rows(), callbacks=callbacks)
+"""
+
+
+def test_a_recovering_job_warns_of_no_callback_of_the_library(tmp_path):
+    script = SETUP + KEEPS_NOTHING.replace("FOLDER", repr(str(tmp_path)))
+    with Job(script, 2, MS_ENABLE_RECOVERY="1", MS_RECOVERY_PATH=str(tmp_path / "points")) as job:
+        assert [process.wait() for process in job.everybody()] == [0, 0, 0]
+        for worker in job.workers:
+            assert "no state_dict" not in worker.output()
+
+
 FITTED = """
 import os
 import signal

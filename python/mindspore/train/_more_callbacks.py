@@ -203,6 +203,13 @@ class OnRequestExit(Callback):
         if not self._trains:
             self._stop_listening()
 
+    def state_dict(self):
+        """Nothing: a worker that comes back after a recovery was not asked to end."""
+        return {}
+
+    def load_state_dict(self, state):
+        """Nothing is to be done."""
+
 
 class BackupAndRestore(Callback):
     """Saves the parameters as backup.ckpt after epochs or steps, and begins with them where there is one."""
@@ -245,6 +252,13 @@ class BackupAndRestore(Callback):
         if self._deletes:
             with contextlib.suppress(FileNotFoundError):  # another worker may have removed it
                 os.remove(self._file)
+
+    def state_dict(self):
+        """Nothing: it keeps nothing but its settings."""
+        return {}
+
+    def load_state_dict(self, state):
+        """Nothing is to be done."""
 
 
 def data_sink(fn, dataset, sink_size=1, jit_config=None, input_signature=None):
