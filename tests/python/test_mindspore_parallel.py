@@ -263,6 +263,8 @@ told("stage:", lambda: Pipeline(Net(), 4, stage_config={"fc9": 0}))
 told("level:", lambda: AutoParallel(Net()).hsdp(optimizer_level="level4"))
 told("mode:", lambda: AutoParallel(Net(), "automatic"))
 told("key:", lambda: ms.set_auto_parallel_context(pipeline_config={"pipeline_steps": 1}))
+ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel")
+told("plan in semi-automatic mode:", lambda: shard(Net(), ((2, 1),), parameter_plan={"fc2.weight": (2, 1)}))
 told("right:", lambda: print(shard(ops.ReLU(), ((2, 1),))(x).shape))
 """
 
@@ -281,6 +283,7 @@ def test_what_cannot_be_is_an_error_at_its_line():
     assert "plan: nothing" in text
     assert re.search(r"names 'fc3.weight', which is ignored: the parameters are fc1.weight", text)
     assert re.search(r"plan cut: ValueError .*parameter 'fc2.weight' is \(3, 8\)", text)
+    assert re.search(r"plan in semi-automatic mode: ValueError .*parameter 'fc2.weight' is \(3, 8\)", text)
     assert re.search(r"stages: ValueError .*3 stages cannot share 2 workers equally", text)
     assert re.search(r"stage: KeyError .*names 'fc9'; the cells are fc1, relu, fc2", text)
     assert re.search(r"level: ValueError .*level1, level2, level3", text)

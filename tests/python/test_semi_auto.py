@@ -312,6 +312,12 @@ print("shapes", {name: value.shape for name, value in sorted(pieces.items(), rev
 """
 
 
+def test_a_parameter_plan_alone_divides_too(tmp_path):
+    script = NAMED.replace("((4, 1),)", "((1, 1),)").replace("PLAN", "{'weight': (2, 1)}")
+    for text in outputs_of_workers(SETUP + CONTEXT + script, 4, FOLDER=str(tmp_path)):
+        assert "has no effect" not in text and "'weight': (4, 6)" in text, text
+
+
 @pytest.mark.parametrize(
     ("plan", "weight", "of_child"),
     [

@@ -104,7 +104,7 @@ class Strategy:
             if cuts is not None:
                 self.check_shape(f"input {at}", tuple(tensor.shape), cuts)
 
-    def check_shape(self, name, shape, cuts) -> None:
+    def check_shape(self, name, shape, cuts, is_parameter=False) -> None:
         """ValueError where a tensor of this shape cannot be cut so."""
         if len(cuts) != len(shape):
             raise ValueError(
@@ -112,7 +112,8 @@ class Strategy:
                 f"{len(cuts)}"
             )
         # Where each worker has rows of its own, the first dimension is that of them all.
-        rows = _utils._get_stage_device_num() if _utils._reduces_by_itself() else 1
+        has_own_rows = _utils._reduces_by_itself() and not is_parameter
+        rows = _utils._get_stage_device_num() if has_own_rows else 1
         for dim, (size, cut) in enumerate(zip(shape, cuts, strict=True)):
             if size * (rows if dim == 0 else 1) % cut:
                 raise ValueError(
@@ -251,7 +252,9 @@ def check_parameters(strategy, plan, parameters) -> None:
             )
             continue
         cuts = strategy._cuts("parameter_plan", 0, given)
-        strategy.check_shape(f"parameter '{name}'", tuple(by_name[name].shape), cuts)
+        strategy.check_shape(f"parameter '{name}'", tuple(by_name[name].shape), cuts, is_parameter=True)
+        if any(cut > 1 for cut in cuts):
+            _mesh.note_cuts(given._device_shape if isinstance(given, Layout) else None)
 
 
 def _planned(plan):
