@@ -182,16 +182,17 @@ ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel")
 def told(name, strategy, piece, prepare=lambda net: None):
     global mine
     mine = piece
-    ms.set_auto_parallel_context(dataset_strategy=strategy)
     net = Net()
     prepare(net)
     try:
+        ms.set_auto_parallel_context(dataset_strategy=strategy)
         model_of(net).train(1, ds.GeneratorDataset(batches, ["x", "y"], shuffle=False))
     except Exception as error:
         print(name, type(error).__name__, error)
 
 told("dimensions:", ((1, 2), (1,)), lambda x: x)
 told("parts:", ((1, 1, 3), (1,)), lambda x: x)
+told("rows:", ((1, 1, 1), (4,)), lambda x: x)
 told("shapes:", ((1, 1, 2), (1,)), lambda x: x[:, :, : 2 + 2 * rank])
 try:
     ms.set_auto_parallel_context(dataset_strategy=(Layout((2,), ("mp",), [2, 3])("None", "None", "mp"),))
@@ -203,7 +204,8 @@ except ValueError as error:
 def test_slices_that_do_not_fit_are_an_error_that_says_which():
     for text in outputs_of_workers(SETUP + ERRORS, 2):
         assert re.search(r"dimensions: ValueError .*shape \(4, 4, 8\) has 3 dimensions.*\(1, 2\)", text)
-        assert re.search(r"parts: ValueError .*\(1, 1, 3\) are 3 slices, and there are 2 workers", text)
+        assert re.search(r"parts: ValueError .*0 is cut by \(1, 1, 3\) into 3 .* 2 workers.*1, 2, or", text)
+        assert re.search(r"rows: ValueError .*column 1 is cut by \(4,\) into 4 slices", text)
         assert re.search(r"shapes: ValueError .*reads a slice of shape \(4, 4, [24]\), and this", text)
         assert re.search(r"ranks: .*rank_list is an order of the workers from 0 on, not \[2, 3\]", text)
 

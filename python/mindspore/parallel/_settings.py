@@ -1,5 +1,6 @@
 """Settings of set_auto_parallel_context beside the mode: what they are checked for, and what they do."""
 
+import math
 import sys
 
 import muster
@@ -82,6 +83,7 @@ def _choose_slices(strategy) -> None:
     from mindspore.parallel import _strategies
 
     columns = [_strategies.slices_of(each) for each in strategy]
+    _check_slices(strategy, [cuts for cuts, _ in columns])
     slices = _slices.choose(columns)
     _iterators.join_with(_slices.joined if slices else None)
     # Slices of all rows are joined to the whole batch.
@@ -92,6 +94,20 @@ def _choose_slices(strategy) -> None:
         if slices
         else "note: dataset_strategy: each worker computes the rows that its dataset gives"
     )
+
+
+def _check_slices(strategy, cuts) -> None:
+    """ValueError where a column is cut into more slices than there are workers, or the workers do not share
+    them equally."""
+    workers = muster._core._context()["world_size"]
+    for at, given in enumerate(strategy):
+        slices = math.prod(cuts[at])
+        if slices == 0 or workers % slices:
+            choices = ", ".join(str(each) for each in range(1, workers + 1) if workers % each == 0)
+            raise ValueError(
+                f"dataset_strategy: column {at} is cut by {given} into {slices} slices, and this job has "
+                f"{workers} workers: choose cuts whose product is one of {choices}, or start {slices} workers"
+            )
 
 
 def zero_of(level, threshold_kb):
