@@ -349,6 +349,14 @@ def test_a_request_to_exit_ends_all_workers_behind_one_step_with_what_they_have(
             assert int(re.search(r"ended (\d+)", worker.output())[1]) == ends[0] + 4
 
 
+@pytest.mark.parametrize("text", ['{"GracefulExit": ', "[1]"])
+def test_a_file_that_cannot_ask_to_end_is_named_in_a_warning(tmp_path, text):
+    (tmp_path / "exit.json").write_text(text)
+    said = output_alone(exit_script(tmp_path, 1))
+    assert re.search("ended [1-9]", said)
+    assert len(re.findall(r"warning: OnRequestExit: '.*exit.json' is not .*\"GracefulExit\": 1", said)) == 1
+
+
 KEEPS_NOTHING = """
 callbacks = [
     train.OnRequestExit(save_mindir=False, directory=FOLDER), train.BackupAndRestore(FOLDER),

@@ -114,6 +114,7 @@ class OnRequestExit(Callback):
         self._trains = False  # a training is under way: evaluations of fit are a part of it
         self._before = None
         self._workers = None
+        self._was_odd = False  # the file, when it was last read
 
     def _note(self, number, frame):
         self.exit = True
@@ -134,9 +135,19 @@ class OnRequestExit(Callback):
             return False
         try:
             with open(self.config_file, encoding="utf-8") as file:
-                return json.load(file).get("GracefulExit") == 1
-        except (OSError, ValueError, AttributeError):
+                asks = json.load(file).get("GracefulExit") == 1
+        except OSError:
             return False
+        except (ValueError, AttributeError) as error:
+            if self._was_odd:  # for the second time: nobody is just writing it
+                _device.note_once(
+                    f"warning: OnRequestExit: '{self.config_file}' is not what asks to end, "
+                    f'{{"GracefulExit": 1}}: {error}'
+                )
+            self._was_odd = True
+            return False
+        self._was_odd = False
+        return asks
 
     def _is_asked(self):
         """Whether any worker is: a collective call of all of them."""
