@@ -15,8 +15,11 @@
 namespace muster::train {
 namespace {
 
-// Groups of calls are told by their op alone: what runs does not say among how many.
-std::string op_of(const std::string& group) { return group.substr(0, group.find(' ')); }
+// Groups of calls are told by their op alone: what runs does not say among how many. In parentheses is what
+// is no op, as the waiting of stages.
+std::string op_of(const std::string& group) {
+  return group.starts_with('(') ? group : group.substr(0, group.find(' '));
+}
 
 double seconds_of(Duration time) { return std::chrono::duration<double>(time).count(); }
 
