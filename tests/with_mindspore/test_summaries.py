@@ -159,3 +159,26 @@ def test_mistakes_of_ops_are_named():
         ops.ScalarSummary()("a", mindspore.Tensor([[1.0]]))
     with pytest.raises(ValueError, match="batch, 1 or 3, height, width"):
         ops.ImageSummary()("a", mindspore.Tensor([1.0]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"summary_dir": None}, "summary_dir is a path, not NoneType"),
+        ({"keep_default_action": 3}, "keep_default_action is a bool, not int"),
+        ({"collect_freq": True}, "collect_freq is an int, not bool"),
+        ({"collect_specified_data": {"collect_metric": 5}}, "collect_metric is a bool, not int"),
+        ({"collect_specified_data": {"histogram_regular": 5}}, "histogram_regular is a text, not int"),
+        ({"collect_specified_data": {"histogram_regular": "("}}, r"histogram_regular is '\(', which is no"),
+    ],
+    ids=str,
+)
+def test_a_collector_names_settings_that_it_cannot_take_before_the_training(tmp_path, settings, told):
+    with pytest.raises((TypeError, ValueError), match=told):
+        SummaryCollector(**{"summary_dir": str(tmp_path), **settings})
+
+
+@pytest.mark.parametrize("size", [-1, 0, True])
+def test_a_record_wants_room_for_a_byte(tmp_path, size):
+    with pytest.raises((TypeError, ValueError), match="max_file_size is"):
+        SummaryRecord(str(tmp_path), max_file_size=size)

@@ -28,6 +28,19 @@ def _checked_options(options):
     return options
 
 
+def _check_pattern(pattern):
+    import re
+
+    if not isinstance(pattern, str | None):
+        raise TypeError(f"SummaryCollector: histogram_regular is a text, not {type(pattern).__name__}")
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise ValueError(
+            f"SummaryCollector: histogram_regular is {pattern!r}, which is no regular expression: {error}"
+        ) from error
+
+
 def _drawable(pictures):
     """uint8 of pictures with any numbers: 0 to 255 as they are, others stretched to that."""
     if pictures.dtype == numpy.uint8:
@@ -61,8 +74,10 @@ class SummaryRecord:
         *,
         _goes_on=False,
     ):
-        if not isinstance(max_file_size, int | None):
+        if isinstance(max_file_size, bool) or not isinstance(max_file_size, int | None):
             raise TypeError(f"SummaryRecord: max_file_size is an int, not {type(max_file_size).__name__}")
+        if max_file_size is not None and max_file_size < 1:
+            raise ValueError(f"SummaryRecord: max_file_size is a number of bytes from 1, not {max_file_size}")
         if not isinstance(file_prefix, str) or not isinstance(file_suffix, str):
             raise TypeError("SummaryRecord: file_prefix and file_suffix are strings")
         self.log_dir = os.path.realpath(log_dir)
@@ -224,10 +239,16 @@ class SummaryCollector(muster.train.Callback):
         export_options=None,
     ):
         super().__init__()
+        if not isinstance(summary_dir, str | os.PathLike):
+            raise TypeError(f"SummaryCollector: summary_dir is a path, not {type(summary_dir).__name__}")
+        if not isinstance(keep_default_action, bool):
+            raise TypeError(
+                f"SummaryCollector: keep_default_action is a bool, not {type(keep_default_action).__name__}"
+            )
         for name, value in (("collect_freq", collect_freq), ("collect_tensor_freq", collect_tensor_freq)):
             if value is None and name == "collect_tensor_freq":
                 continue
-            if not isinstance(value, int):
+            if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"SummaryCollector: {name} is an int, not {type(value).__name__}")
             if value <= 0:
                 raise ValueError(f"SummaryCollector: {name} should be greater than 0, but got {value}")
@@ -258,6 +279,11 @@ class SummaryCollector(muster.train.Callback):
                 f"SummaryCollector: collect_specified_data has unknown keys {sorted(unknown)}: "
                 f"{', '.join((*self._DEFAULTS, *self._OTHERS))}"
             )
+        for name, value in given.items():
+            if name == "histogram_regular":
+                _check_pattern(value)
+            elif name != "collect_landscape" and not isinstance(value, bool):
+                raise TypeError(f"SummaryCollector: {name} is a bool, not {type(value).__name__}")
         return {**(self._DEFAULTS if keeps_defaults else {}), **given}
 
     def _open(self):
