@@ -5,6 +5,16 @@ from muster import _core
 _GROUP = "muster.loggers"
 
 
+def _number(value):
+    """The number, or the mean of an array, as files of numbers have it; None of anything else."""
+    if isinstance(value, str | bytes):
+        return None
+    try:
+        return float(value.mean() if getattr(value, "ndim", 0) else value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 class Logger(_core.Callback):
     """A callback that gives the numbers of each step to log(), for the subclass to pass on.
 
@@ -17,6 +27,10 @@ class Logger(_core.Callback):
 
     def __init__(self, *, every=1, all_ranks=False):
         super().__init__()
+        if not isinstance(every, int):
+            raise TypeError(
+                f"{type(self).__name__}: every is a number of steps, not {every!r} ({type(every).__name__})"
+            )
         if every < 1:
             raise ValueError(f"{type(self).__name__}: every is at least 1 step, not {every}")
         self._every, self._all_ranks = every, all_ranks
@@ -27,7 +41,10 @@ class Logger(_core.Callback):
         """A training begins: called once, before the first log()."""
 
     def log(self, values, step):
-        """Numbers by name: loss and learning_rate, or behind an evaluation of fit "eval/<metric>"."""
+        """Floats by name: loss and learning_rate, or behind an evaluation of fit "eval/<metric>".
+
+        A metric of several numbers, as one for each class, is their mean; one of none is not there.
+        """
         raise NotImplementedError(f"{type(self).__name__} needs a method log(self, values, step)")
 
     def close(self):
@@ -65,7 +82,8 @@ class Logger(_core.Callback):
         if not self._writes_here() or not results or step <= self._evaluated:
             return
         self._evaluated = step
-        self.log({f"eval/{name}": value for name, value in results.items() if isinstance(value, float)}, step)
+        numbers = {f"eval/{name}": _number(value) for name, value in results.items()}
+        self.log({name: number for name, number in numbers.items() if number is not None}, step)
 
     def __exit__(self, *error):
         if self._is_open:

@@ -138,6 +138,54 @@ def test_a_logger_is_closed_when_the_training_fails():
     assert logger.calls == ["open", "close"]
 
 
+class Gives(train.Metric):
+    """Whatever it is told, whatever was predicted."""
+
+    def __init__(self, value):
+        super().__init__()
+        self._value = value
+
+    def clear(self):
+        pass
+
+    def update(self, *outputs):
+        pass
+
+    def eval(self):
+        return self._value
+
+
+@pytest.mark.parametrize(
+    ("value", "logged"),
+    [
+        (3, 3.0),
+        (numpy.float32(0.5), 0.5),
+        (numpy.array(0.5), 0.5),
+        (muster.Tensor(0.25), 0.25),
+        (numpy.array([0.25, 0.75]), 0.5),
+        (True, 1.0),
+        ("8", None),
+        ({"a": 1.0}, None),
+        (None, None),
+    ],
+    ids=str,
+)
+def test_a_logger_gets_metrics_of_all_kinds_of_numbers(value, logged):
+    net = nn.Dense(2, 1)
+    model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.5), {"mine": Gives(value)})
+    kept = Kept()
+    model.fit(1, data(), data(), callbacks=[kept])
+    values = kept.calls[-2][1]
+    assert values.get("eval/mine") == logged
+    assert {type(each) for each in values.values()} == {float}
+
+
+@pytest.mark.parametrize("every", ["2", 1.5, None])
+def test_a_logger_wants_a_number_of_steps(every):
+    with pytest.raises(TypeError, match=f"Kept: every is a number of steps, not {every!r}"):
+        Kept(every=every)
+
+
 def test_loggers_of_installed_packages_are_found_by_name(tmp_path, monkeypatch):
     (tmp_path / "kept_logger.py").write_text("def make(**settings):\n    return ('made', settings)\n")
     info = tmp_path / "kept_logger-1.dist-info"
