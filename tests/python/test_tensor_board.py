@@ -2,10 +2,13 @@
 
 import io
 import struct
+import subprocess
+import sys
 
 import event_files
 import numpy
 import pytest
+from job import clean_environment
 from PIL import Image
 
 import muster
@@ -119,6 +122,105 @@ def test_the_writer_refuses_what_is_no_picture_and_what_is_closed(tmp_path):
             writer.add_hparams({"lr": [1]})
     with pytest.raises(ValueError, match="is closed"):
         writer.add_scalar("a", 1)
+
+
+def test_numbers_of_one_drawing_are_runs_below(tmp_path):
+    with train.SummaryWriter(tmp_path) as writer:
+        for step in (1, 2):
+            writer.add_scalars("a/loss", {"train": step, "test": numpy.float32(2 * step)}, numpy.int64(step))
+    for name, values in (("a_loss_train", [1, 2]), ("a_loss_test", [2, 4])):
+        assert [each.value for each in reader_of(tmp_path / name).Scalars("a/loss")] == values
+
+
+def test_settings_of_numpy_and_tensors_are_kept_and_none_is_left_out(tmp_path):
+    with train.SummaryWriter(tmp_path, max_queue=1) as writer:
+        settings = {"on": numpy.bool_(True), "lr": muster.Tensor(0.5), "n": numpy.array(3), "seed": None}
+        writer.add_hparams(settings, {"score": 1})
+    plugin_data_pb2 = pytest.importorskip("tensorboard.plugins.hparams.plugin_data_pb2")
+    content = reader_of(tmp_path).summary_metadata["_hparams_/session_start_info"].plugin_data.content
+    kept = plugin_data_pb2.HParamsPluginData.FromString(content).session_start_info.hparams
+    assert (kept["on"].bool_value, kept["lr"].number_value, kept["n"].number_value) == (True, 0.5, 3)
+    assert set(kept) == {"on", "lr", "n"}
+
+
+def test_a_writer_without_a_folder_makes_one_as_pytorchs_does(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with train.SummaryWriter(comment="_wide", max_queue=10, flush_secs=30, filename_suffix=".x") as writer:
+        writer.add_scalar("a", 1, None)
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.endswith("_wide") and reader_of(folder).Scalars("a")[0].step == 0
+    with pytest.raises(
+        ValueError, match="purge_step is 3: no step of a file is taken back here; goes_on=True"
+    ):
+        train.SummaryWriter(tmp_path, purge_step=3)
+
+
+UNCLOSED = """
+import os
+from muster import train
+writer = train.SummaryWriter("kept")
+writer.add_scalar("a", 1, 1)
+dropped = train.SummaryWriter("dropped")
+dropped.add_scalar("a", 2, 1)
+del dropped
+if os.fork() == 0:
+    raise SystemExit
+os.wait()
+"""
+
+
+def test_what_nobody_closes_is_written_once_when_it_ends(tmp_path):
+    subprocess.run([sys.executable, "-c", UNCLOSED], cwd=tmp_path, env=clean_environment(), check=True)
+    for name, value in (("kept", 1), ("dropped", 2)):
+        assert [each.value for each in reader_of(tmp_path / name).Scalars("a")] == [value]
+
+
+def test_what_comes_seldom_is_written_when_its_time_has_come(tmp_path):
+    writer = train.SummaryWriter(tmp_path, flush_secs=0)
+    writer.add_scalar("a", 1, 1)
+    assert [each.value for each in reader_of(tmp_path).Scalars("a")] == [1]
+    writer.close()
+
+
+def test_a_writer_takes_pytorchs_arguments_in_their_places(tmp_path):
+    picture = numpy.zeros((4, 4, 3), numpy.uint8)
+    with train.SummaryWriter(tmp_path) as writer:
+        writer.add_scalar("a", 1, 2, None, True, True)
+        writer.add_image("i", picture, 2, None, "HWC")
+        writer.add_histogram("h", ROWS, 2, "auto", None, 10)
+        writer.add_text("t", "text", 2, None)
+        for add, value in (
+            (writer.add_scalar, 1),
+            (writer.add_image, picture),
+            (writer.add_text, "text"),
+            (writer.add_histogram, ROWS),
+        ):
+            with pytest.raises(ValueError, match=r"walltime is 5\.0: each addition has the time"):
+                add("b", value, walltime=5.0)
+        with pytest.raises(
+            ValueError, match=r"scalar 'b': one number is needed, not an array of shape \(2,\)"
+        ):
+            writer.add_scalar("b", numpy.ones(2))
+        with pytest.raises(TypeError, match="text 'b': a text is needed, not int"):
+            writer.add_text("b", 5)
+    reader = reader_of(tmp_path)
+    assert [each.step for each in (*reader.Scalars("a"), *reader.Images("i"), *reader.Histograms("h"))] == [
+        2
+    ] * 3
+
+
+def test_figures_are_pictures(tmp_path):
+    pytest.importorskip("matplotlib")
+    from matplotlib import pyplot
+
+    figure = pyplot.figure(figsize=(2, 1), dpi=50, facecolor=(1, 0, 0))
+    with train.SummaryWriter(tmp_path) as writer:
+        writer.add_figure("mine", figure, 4)
+        writer.add_figure("several", [figure, figure], 4)
+    assert not pyplot.fignum_exists(figure.number)
+    (image,) = reader_of(tmp_path).Images("mine")
+    pixels = numpy.asarray(Image.open(io.BytesIO(image.encoded_image_string)))
+    assert pixels.shape == (50, 100, 4) and (pixels[0, 0] == [255, 0, 0, 255]).all()
 
 
 def test_tensorboards_own_reader_finds_all_of_it(tmp_path):
