@@ -215,27 +215,6 @@ def _memory_text(rank):
     )
 
 
-_HINTS = {
-    "reading data": "the step waits for it: num_parallel_workers in map() and batch(), or cheaper transforms",
-    "waiting": "it waits for slower ranks: the rank with the least waiting is the one to look at",
-    "communication": "fewer and larger calls: larger batches, fewer workers, faster links",
-    "dispatch": "tracing and what stands around ops: `muster explain --trace` shows what is traced anew",
-    "saving": "save less often: save_checkpoint_steps of CheckpointConfig",
-    "evaluating": "evaluate less often: valid_frequency of fit",
-    "script": "Python between the steps: callbacks, prints and asnumpy() of each step",
-}
-
-
-def _hints(ranks):
-    """What costs a tenth or more somewhere, most first."""
-    found = []
-    for name, advice in _HINTS.items():
-        share, rank = max((each.shares()[name] / max(1, each.wall), each.rank) for each in ranks)
-        if share >= 0.1:
-            found.append((share, f"at most {100 * share:.0f} % to gain on rank {rank}, {name}: {advice}\n"))
-    return "".join(text for _, text in sorted(found, reverse=True))
-
-
 def _trace(ranks):
     """In Chrome's trace format, times in microseconds."""
     start = min(rank.data["begin"] + rank.offset for rank in ranks)
@@ -306,11 +285,13 @@ def _arrows(ranks, start):
 
 def report(folder):
     """The tables of a folder's profile as text; writes trace.json there. FileNotFoundError without one."""
+    from muster._profile_hints import hints
+
     ranks = _load(folder)
     dropped = sum(rank.data["dropped"] for rank in ranks)
     return (
         f"{_ranks_table(ranks)}\nops of rank {ranks[0].rank}:\n{_ops_table(ranks[0])}"
-        f"{_memory_text(ranks[0])}\n{_hints(ranks)}"
+        f"{_memory_text(ranks[0])}\n{hints(ranks)}"
         + (f"{dropped} spans are not in the trace, only in the tables\n" if dropped else "")
         + _write_trace(folder, ranks)
     )
@@ -451,14 +432,28 @@ def record_until_exit(folder):
     if os.environ.get("MS_ROLE", "MS_WORKER") != "MS_WORKER":
         return  # the scheduler and servers train nothing
     import atexit
+    import signal
+    import threading
+
+    owner = os.getpid()
 
     def end():
-        stop(folder)
-        tell(folder, _core._world_size())
+        if os.getpid() == owner:  # a forked child leaves the profile to its parent
+            stop(folder)
+            tell(folder, _core._world_size())
+
+    def end_script(number, frame):
+        if os.getpid() == owner:
+            sys.exit(128 + number)
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
 
     start()
     _records_all = True
     atexit.register(end)
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end_script)  # as timeout(1) and launchers send it
 
 
 def show():

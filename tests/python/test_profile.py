@@ -133,6 +133,60 @@ def test_the_time_is_found_where_it_goes(tmp_path, capfd, where):
     assert f", {where}: " in capfd.readouterr().out  # among what to try
 
 
+def first_hint(printed):
+    return re.search(r"^at most (\d+) % to gain on rank \d+, (.*)$", printed, re.MULTILINE)
+
+
+def test_ops_that_python_calls_one_by_one_lead_to_jit(tmp_path, capfd):
+    x = muster.Tensor(ROWS)
+    with train.profile(tmp_path):
+        for _ in range(2000):
+            ops.relu(x * 0.5 + 1)
+    assert ", script: Python between ops that run one by one: muster.jit" in capfd.readouterr().out
+
+
+def test_steps_that_compute_little_lead_to_larger_batches(tmp_path, capfd):
+    made_model().train(20, data(), train.Profiler(11, 120, tmp_path))
+    shares, rank = shares_of(tmp_path)
+    told = r"^at most (\d+) % .*dispatch and script: a step computes (\S+) us.* larger batches$"
+    gain, computes = re.search(told, capfd.readouterr().out, re.MULTILINE).groups()
+    assert float(computes) == pytest.approx(rank.shares()["computing"] / 110 / 1000, rel=0.01)
+    assert int(gain) <= 100 * (shares["dispatch"] + shares["script"]) + 1
+
+
+def test_steps_of_ever_new_shapes_lead_to_what_is_traced(tmp_path, capfd):
+    product = muster.jit(lambda x: ops.relu(ops.matmul(x, ops.transpose(x, (1, 0)))))
+    with train.profile(tmp_path):
+        for rows in range(1, 24):
+            product(muster.Tensor(ROWS[:rows]))
+    printed = capfd.readouterr().out
+    assert ", dispatch: most steps are traced and compiled anew" in printed
+    assert "larger batches" not in printed
+
+
+def test_evaluations_alone_are_not_to_be_made_less_often(tmp_path, capfd):
+    net = nn.Dense(2, 1)
+    model = train.Model(net, nn.MSELoss(), None, {"mae"})
+    with train.profile(tmp_path):
+        for _ in range(50):
+            model.eval(data())
+    printed = capfd.readouterr().out
+    assert ", evaluating: what stands around the ops of evaluations" in printed
+    assert "less often" not in printed
+
+
+def test_where_only_ops_take_time_nothing_else_is_blamed(tmp_path, capfd):
+    square = muster.Tensor(numpy.ones((768, 768), numpy.float32))
+    product = muster.jit(lambda x: ops.matmul(x, x))
+    product(square)
+    with train.profile(tmp_path):
+        for _ in range(20):
+            product(square)
+    printed = capfd.readouterr().out
+    assert not first_hint(printed)
+    assert "less than a tenth of the time to gain beside the ops" in printed
+
+
 def test_a_loop_by_hand_is_recorded_in_a_block(tmp_path, capfd):
     x = muster.Tensor(numpy.ones((64, 64), numpy.float32))
     with train.profile(tmp_path):
@@ -232,6 +286,61 @@ def test_the_program_profiles_a_script_and_shows_it_again(tmp_path):
     assert again.stdout.splitlines()[:3] == done.stdout.splitlines()[:3]
 
 
+UNEQUAL = """
+import numpy, muster
+from muster import dataset as ds, nn, train
+muster.init()
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+rows = numpy.ones((96, 2), numpy.float32)
+net = nn.Dense(2, 1)
+model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+data = ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"]).batch(4)
+model.train(1, data, train.Profiler(1 + 5 * muster.get_rank(), 24, "p"))
+"""
+
+
+def test_ranks_that_recorded_different_calls_are_said_to_know_no_waiting(tmp_path):
+    (tmp_path / "train.py").write_text(UNEQUAL)
+    assert muster_program(tmp_path, "run", "-n", "2", "train.py").returncode == 0
+    shown = muster_program(tmp_path, "profile", "p")
+    assert ", communication: ranks made different calls, so waiting is among it" in shown.stdout
+
+
+BEGINS = """
+import time, numpy, muster
+from muster import dataset as ds, nn, train
+time.sleep(0.5)
+rows = numpy.ones((24, 2), numpy.float32)
+net = nn.Dense(2, 1)
+model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+model.train(2, ds.NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"]).batch(4))
+{end}
+"""
+
+
+def test_what_a_script_prepares_is_told_apart_from_its_steps(tmp_path):
+    (tmp_path / "train.py").write_text(BEGINS.format(end=""))
+    done = muster_program(tmp_path, "profile", "train.py")
+    assert first_hint(done.stdout)[2].startswith("begin and end: imports and what the script prepares: once")
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", 143),
+        ("os.fork() or sys.exit(0); os.wait()", 0),
+    ],
+    ids=["SIGTERM", "a forked child"],
+)
+def test_a_script_is_profiled_once_however_it_ends(tmp_path, end, code):
+    (tmp_path / "train.py").write_text(BEGINS.format(end="import os, signal, sys\n" + end))
+    done = muster_program(tmp_path, "profile", "train.py")
+    assert done.returncode == code
+    assert done.stdout.count("trace for ui.perfetto.dev") == 1, done.stderr
+    _, rank = shares_of(tmp_path / "muster-profile")
+    assert 12 in {op[3] for op in rank.data["ops"]}
+
+
 OWN_PROFILES = """
 import numpy, muster
 from muster import dataset as ds, nn, train
@@ -269,7 +378,8 @@ def test_who_waits_for_whom_is_seen_in_the_profile_of_a_job(tmp_path):
     assert recorded.returncode == 0 and "has recorded anything" not in recorded.stderr
     shown = muster_program(tmp_path, "profile", "p")
     assert shown.returncode == 0
-    assert re.search(r"to gain on rank 0, waiting: .* the rank with the least waiting", shown.stdout)
+    told = r"to gain on rank 0, waiting: for slower ranks: rank 1, .* \(script, \d+ % of its time\)"
+    assert re.search(told, shown.stdout)
     waits, slow = (_profile._load(tmp_path / "p")[rank].shares() for rank in (0, 1))
     assert waits["waiting"] > 10 * slow["waiting"]
     assert waits["waiting"] > 10 * 0.05e9  # of 12 steps
