@@ -28,6 +28,7 @@
 #include "muster/launch/dashboard/page_actions.h"
 #include "muster/launch/dashboard/step_lines.h"
 #include "muster/launch/otlp.h"
+#include "muster/launch/runs/run_files.h"
 #include "muster/launch/runs/run_record.h"
 #include "muster/launch/status.h"
 #include "muster/net/net.h"
@@ -449,7 +450,7 @@ void JobServer::Implementation::end_beside(int exit_code) {
 Result<> JobServer::Implementation::read_record() {
   if (!logs_) return fail(Code::invalid_argument, "no folder was named");
   const std::string path = logs_->folder() + '/' + history_name;
-  std::ifstream file(path);
+  std::ifstream file = file_of_bytes(path);
   if (!file && logs_->files().empty())
     return fail(Code::not_found,
                 fmt::format("'{}' is no folder of a run: it has no logs; `muster run` names its folder when "

@@ -23,7 +23,7 @@ FlightFiles read_flights(const std::string& folder) {
   FlightFiles read;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(fs::path(folder) / telemetry::flight_folder, ignored)) {
-    if (entry.path().extension() != telemetry::flight_extension) continue;
+    if (entry.path().extension() != telemetry::flight_extension || !entry.is_regular_file(ignored)) continue;
     auto flight = telemetry::read_flight(entry.path().string());
     if (flight)
       read.flights.push_back(*std::move(flight));

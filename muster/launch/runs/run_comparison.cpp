@@ -90,7 +90,7 @@ std::string changes_text(const RunFiles& run) {
 }
 
 std::string changes_of(const RunFiles& run) {
-  std::ifstream file(run.folder + '/' + changes_name, std::ios::binary);
+  std::ifstream file = file_of_bytes(run.folder + '/' + changes_name);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -30,7 +30,7 @@ std::optional<json> parsed(const std::string& text) {
 }
 
 json read_object(const std::string& path) {
-  std::ifstream file(path);
+  std::ifstream file = file_of_bytes(path);
   if (!file) return nullptr;
   const std::string text(std::istreambuf_iterator<char>(file), {});
   return parsed(text).value_or(json(nullptr));
@@ -38,7 +38,7 @@ json read_object(const std::string& path) {
 
 // The last state and the end, which stand in the last lines.
 void read_tail(RunFiles& run) {
-  std::ifstream file(run.folder + '/' + history_name, std::ios::binary);
+  std::ifstream file = file_of_bytes(run.folder + '/' + history_name);
   file.seekg(0, std::ios::end);
   const std::streamoff size = file.tellg();
   if (size <= 0) return;
@@ -55,7 +55,7 @@ void read_tail(RunFiles& run) {
 }
 
 void read_history(RunFiles& run) {
-  std::ifstream file(run.folder + '/' + history_name, std::ios::binary);
+  std::ifstream file = file_of_bytes(run.folder + '/' + history_name);
   for (std::string line; std::getline(file, line) && run.points.size() < points_read_max;) {
     const auto value = parsed(line);
     if (!value) continue;
@@ -76,8 +76,8 @@ std::optional<double> member_number(const json& object, const char* name) {
 void read_metrics(RunFiles& run) {
   std::string path = member_text(run.description, "metrics_file");
   if (const auto rank = path.find("{rank}"); rank != std::string::npos) path.replace(rank, 6, "0");
-  std::ifstream file(path);
-  if (path.empty() || !file) return;
+  std::ifstream file = file_of_bytes(path);
+  if (!file) return;
   const double until = member_number(run.end, "time").value_or(HUGE_VAL);
   std::vector<JobPoint> points;
   for (std::string text; std::getline(file, text) && points.size() < points_read_max;) {
@@ -95,6 +95,16 @@ void read_metrics(RunFiles& run) {
 }
 
 }  // namespace
+
+std::ifstream file_of_bytes(const std::string& path) {
+  std::error_code ignored;
+  std::ifstream file;
+  if (fs::is_regular_file(path, ignored))
+    file.open(path, std::ios::binary);
+  else
+    file.setstate(std::ios::failbit);
+  return file;
+}
 
 json member(const json& object, const char* name) {
   return object.is_object() ? object.value(name, json()) : json();

@@ -2,6 +2,7 @@
 // them, reading them does no harm: texts are printable, and a damaged line is left out.
 #pragma once
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -43,6 +44,8 @@ Result<RunFiles> read_run(const std::string& folder, RunDepth depth);
 // The folder itself, or that of the name in `muster-logs`. Fails where neither is a run's.
 Result<std::string> find_run(const std::string& name);
 
+// To be read; what is no file of bytes, as a pipe that may never end, cannot be.
+std::ifstream file_of_bytes(const std::string& path);
 // A member of an object; null: there is none, or `object` is none.
 nlohmann::json member(const nlohmann::json& object, const char* name);
 // Its text or number, for people; empty: there is none.

@@ -137,7 +137,7 @@ void RunRecord::end(int exit_code, int signal) {
 }
 
 std::optional<bool> is_recording(const std::string& folder) {
-  const int file = ::open((folder + '/' + history_name).c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = ::open((folder + '/' + history_name).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return std::nullopt;
   struct flock asked = whole_file(F_RDLCK);
   const bool is_known = ::fcntl(file, F_OFD_GETLK, &asked) == 0;
