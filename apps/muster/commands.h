@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,7 +58,9 @@ int wait_for(pid_t child);
 int become(std::string_view command, std::vector<std::string> words, int exit_code = exit_code_usage);
 // Runs a script whose use of Muster is to be shown, and ends as it does: with its exit code, or by its
 // signal. Refused where it ends well and has never used Muster: the library adds a byte to MUSTER_USE_FILE.
-int run_watched(std::string_view command, std::vector<std::string> words);
+// `used` is called behind the end of one that has.
+int run_watched(std::string_view command, std::vector<std::string> words,
+                const std::function<void()>& used = nullptr);
 // Where a script that `command` starts finds how long calls between so many workers of this machine take;
 // `anew`: whatever is known. What cannot be measured is told.
 void provide_call_times(std::string_view command, std::uint32_t workers, bool anew);

@@ -1,6 +1,8 @@
 // muster profile: where the time of a script goes.
 #include <fmt/format.h>
 
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -17,6 +19,21 @@ struct ProfileFlags {
   std::vector<std::string> command;
 };
 
+// os._exit and SIGKILL end a script before it has written any.
+void tell_of_no_profile(const std::string& folder, std::filesystem::file_time_type since) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    std::error_code ignored;
+    if (entry.path().filename().string().starts_with("rank") && entry.last_write_time(ignored) >= since)
+      return;
+  }
+  fmt::print(
+      stderr,
+      "muster profile: the script has left no profile in '{}': os._exit() and SIGKILL end it before one is "
+      "written. train.Profiler(start, stop) writes one behind step `stop`.\n",
+      folder);
+}
+
 int profile(ProfileFlags flags, const CLI::App& command, const std::string& program) {
   if (flags.command.empty())
     return refuse("profile", "name a script or the folder of a profile: muster profile train.py");
@@ -28,8 +45,11 @@ int profile(ProfileFlags flags, const CLI::App& command, const std::string& prog
                               "from muster import _profile; _profile.show()", flags.command.front()});
   if (const auto complete = complete_command(flags.command, program); !complete)
     return refuse("profile", complete.error().message);
-  ::setenv("MUSTER_PROFILE", std::filesystem::absolute(flags.folder).c_str(), 1);
-  return run_watched("profile", std::move(flags.command));
+  const std::string folder = std::filesystem::absolute(flags.folder).string();
+  ::setenv("MUSTER_PROFILE", folder.c_str(), 1);
+  // A file system's clock may lag behind by a tick.
+  const auto since = std::filesystem::file_time_type::clock::now() - std::chrono::milliseconds(20);
+  return run_watched("profile", std::move(flags.command), [&] { tell_of_no_profile(folder, since); });
 }
 
 }  // namespace

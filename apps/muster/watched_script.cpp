@@ -81,7 +81,7 @@ int end_like(int status) {
 
 }  // namespace
 
-int run_watched(std::string_view command, std::vector<std::string> words) {
+int run_watched(std::string_view command, std::vector<std::string> words, const std::function<void()>& used) {
   auto use = std::make_unique<UseFile>();
   if (!use->is_made()) return become(command, std::move(words));  // no place for it: not watched
   ::setenv("MUSTER_USE_FILE", use->path().c_str(), 1);
@@ -108,6 +108,7 @@ int run_watched(std::string_view command, std::vector<std::string> words) {
         "there is nothing to show: the script came to its end and never used Muster. Does it import muster, "
         "and not another library? A program in C++ calls train::run().",
         1);
+  if (has_use && used) used();
   return end_like(status);
 }
 

@@ -1,5 +1,7 @@
 #include "muster/train/profile_recorder.h"
 
+#include <ctime>
+#include <thread>
 #include <utility>
 
 #include "muster/train/activity_scope.h"
@@ -9,6 +11,13 @@ namespace muster::train {
 namespace {
 
 constexpr std::size_t spans_max = 1'000'000;
+
+// Of this thread, by its processor.
+Duration worked_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 }  // namespace
 
@@ -36,6 +45,8 @@ void ProfileRecorder::start() {
   works_.clear();
   phase_ = activity_of_main_thread().phase;
   profile_.begin = phase_begin_ = real_clock().now();
+  worked_.reset();
+  if (is_of_main_thread()) worked_ = worked_time();
   is_recording_ = true;
 }
 
@@ -59,7 +70,16 @@ void ProfileRecorder::enter(cluster::WorkPhase phase) {
 void ProfileRecorder::end_phase(TimePoint now) {
   const auto phase = static_cast<std::uint32_t>(phase_);
   profile_.phases.at(phase) += now - phase_begin_;
+  if (is_of_main_thread()) {
+    const Duration worked = worked_time();
+    if (worked_) profile_.worked.at(phase) += worked - *worked_;
+    worked_ = worked;
+  }
   keep({.index = phase, .begin = phase_begin_, .end = now});
+}
+
+bool ProfileRecorder::is_of_main_thread() const {
+  return process().activity.thread.load(std::memory_order_relaxed) == std::this_thread::get_id();
 }
 
 void ProfileRecorder::keep(const Profile::Span& span) {
@@ -85,11 +105,17 @@ void ProfileRecorder::ran(const Step& step, TimePoint begin, TimePoint end, cons
   }
   const Description& work = works_[known->second];
   Profile::Op& op = profile_.ops[known->second];
+  const bool is_elsewhere = !is_of_main_thread();
   ++op.calls;
   op.total += end - begin;
+  if (is_elsewhere) op.elsewhere += end - begin;
   op.flops += work.flops;
   op.bytes += work.bytes;
-  keep({.index = static_cast<std::uint32_t>(known->second), .is_op = true, .begin = begin, .end = end});
+  keep({.index = static_cast<std::uint32_t>(known->second),
+        .is_op = true,
+        .is_elsewhere = is_elsewhere,
+        .begin = begin,
+        .end = end});
 }
 
 }  // namespace muster::train

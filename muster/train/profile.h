@@ -22,6 +22,7 @@ struct Profile {
     bool talks = false;  // with other workers: the time that it was waited for
     std::int64_t calls = 0;
     Duration total{};
+    Duration elsewhere{};  // of `total`: on other threads than the main one
     // Of all calls; a multiply-add counts as two, 0: the op's row does not count.
     double flops = 0;
     std::size_t bytes = 0;  // read and written
@@ -35,10 +36,11 @@ struct Profile {
     std::size_t parameters_bytes = 0;  // of its plan, an optimizer's state among them
     std::vector<graph::RunObserver::Description::Held> largest = {};
   };
-  // What the main thread did, or an op, which then lies inside of what it did.
+  // What the main thread did, or an op, which then lies inside of what it did unless it ran elsewhere.
   struct Span {
     std::uint32_t index = 0;  // of `ops`, or the cluster::WorkPhase
     bool is_op = false;
+    bool is_elsewhere = false;  // on another thread
     TimePoint begin{};
     TimePoint end{};
   };
@@ -47,6 +49,9 @@ struct Profile {
   TimePoint end{};
   // Of the main thread; together they are the whole time. Ops are mostly in `computing`.
   std::array<Duration, phases_count> phases{};
+  // Of these the time that a processor worked for it: beside that it slept, or waited for a file, a lock,
+  // Python's interpreter or a core.
+  std::array<Duration, phases_count> worked{};
   std::vector<Op> ops = {};
   std::vector<Span> spans = {};
   Peak peak = {};

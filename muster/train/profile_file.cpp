@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "muster/base/base.h"
+#include "muster/base/cores.h"
 #include "muster/net/net.h"
 #include "muster/nn/nn.h"
 #include "muster/train/job.h"
@@ -47,12 +48,15 @@ nlohmann::json peaks() {
 
 // All but the spans, of which there may be a million.
 nlohmann::json head_of(const Profile& profile) {
-  nlohmann::json phases = nlohmann::json::object(), ops = nlohmann::json::array(),
-                 largest = nlohmann::json::array();
-  for (std::uint32_t i = 0; i < Profile::phases_count; ++i)
+  nlohmann::json phases = nlohmann::json::object(), worked = nlohmann::json::object(),
+                 ops = nlohmann::json::array(), largest = nlohmann::json::array();
+  for (std::uint32_t i = 0; i < Profile::phases_count; ++i) {
     phases[std::string(name_of_phase(i))] = profile.phases.at(i).count();
+    worked[std::string(name_of_phase(i))] = profile.worked.at(i).count();
+  }
   for (const Profile::Op& op : profile.ops)
-    ops.push_back({op.what, op.op, op.talks, op.calls, op.total.count(), op.flops, op.bytes, op.held_bytes});
+    ops.push_back({op.what, op.op, op.talks, op.calls, op.total.count(), op.flops, op.bytes, op.held_bytes,
+                   op.elsewhere.count()});
   for (const auto& held : profile.peak.largest)
     largest.push_back(nlohmann::json::array({held.what, held.bytes}));
   return {{"rank", rank()},
@@ -60,6 +64,9 @@ nlohmann::json head_of(const Profile& profile) {
           {"begin", nanoseconds(profile.begin)},
           {"end", nanoseconds(profile.end)},
           {"phases", std::move(phases)},
+          {"worked", std::move(worked)},
+          {"threads", threads()},
+          {"cores", allowed_cores()},
           {"ops", std::move(ops)},
           {"dropped", profile.dropped},
           {"peak",
@@ -74,7 +81,7 @@ std::string spans_text(const Profile& profile, bool of_ops) {
     if (text.size() > 1) text += ',';
     const auto times = fmt::format("{},{}", nanoseconds(span.begin), nanoseconds(span.end));
     if (of_ops)
-      fmt::format_to(std::back_inserter(text), "[{},{}]", span.index, times);
+      fmt::format_to(std::back_inserter(text), "[{},{}{}]", span.index, times, span.is_elsewhere ? ",1" : "");
     else
       fmt::format_to(std::back_inserter(text), "[\"{}\",{}]", name_of_phase(span.index), times);
   }

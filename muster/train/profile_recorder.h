@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -25,12 +26,14 @@ class ProfileRecorder final : public graph::RunObserver {
  private:
   void keep(const Profile::Span& span);
   void end_phase(TimePoint now);
+  bool is_of_main_thread() const;
 
   std::mutex mutex_;
   bool is_recording_ = false;
   Profile profile_;
   cluster::WorkPhase phase_ = cluster::WorkPhase::script;
   TimePoint phase_begin_{};
+  std::optional<Duration> worked_;  // of the main thread, when the phase began
   // The op too: a plan may lie where another one has been.
   std::map<std::tuple<const void*, std::size_t, const char*>, std::size_t> ops_;
   std::vector<Description> works_;  // of the last call, by op of the profile

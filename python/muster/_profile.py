@@ -30,6 +30,11 @@ _OF_PHASE = {
 }
 
 
+def _own_time(op):
+    """Nanoseconds of an op on the main thread."""
+    return op[4] - (op[8] if len(op) > 8 else 0)
+
+
 class _Rank:
     """What one rank has written."""
 
@@ -37,7 +42,9 @@ class _Rank:
         self.data = data
         self.rank, self.host = data["rank"], data["host"]
         self.wall = data["end"] - data["begin"]
-        self.calls = [span for span in data["op_spans"] if data["ops"][span[0]][2]]  # with other workers
+        # Of the main thread; a fourth number says that an op ran on another one.
+        self.own_spans = [span for span in data["op_spans"] if len(span) == 3]
+        self.calls = [span for span in self.own_spans if data["ops"][span[0]][2]]  # with other workers
         self.offset = 0  # what its clock lacks to that of the first rank
         self.waited = [0] * len(self.calls)
 
@@ -48,21 +55,21 @@ class _Rank:
             of[_OF_PHASE[phase]] += time
         for name, time in self._ops_by_phase():
             of[name] -= time
-        of["computing"] = sum(op[4] for op in self.data["ops"] if not op[2])
+        of["computing"] = sum(_own_time(op) for op in self.data["ops"] if not op[2])
         of["waiting"] = sum(self.waited)
-        of["communication"] = sum(op[4] for op in self.data["ops"] if op[2]) - of["waiting"]
+        of["communication"] = sum(_own_time(op) for op in self.data["ops"] if op[2]) - of["waiting"]
         return {name: max(0, time) for name, time in of.items()}
 
     def _ops_by_phase(self):
         """(name, time) of ops that ran while the main thread did that; of dropped spans as if it computed."""
         spans, at = sorted(self.data["phase_spans"], key=lambda span: span[1]), 0
         counted = 0
-        for _, begin, end in sorted(self.data["op_spans"], key=lambda span: span[1]):
+        for _, begin, end in sorted(self.own_spans, key=lambda span: span[1]):
             while at + 1 < len(spans) and spans[at + 1][1] <= begin:
                 at += 1
             counted += end - begin
             yield _OF_PHASE[spans[at][0]] if spans else "dispatch", end - begin
-        yield "dispatch", sum(op[4] for op in self.data["ops"]) - counted
+        yield "dispatch", sum(map(_own_time, self.data["ops"])) - counted
 
 
 def _rank_files(folder):
@@ -221,13 +228,13 @@ def _trace(ranks):
     events = []
     for rank in ranks:
 
-        def span(name, category, begin, end, rank=rank):
+        def span(name, category, begin, end, thread=0, rank=rank):
             return {
                 "ph": "X",
                 "name": name,
                 "cat": category,
                 "pid": rank.rank,
-                "tid": 0,
+                "tid": thread,
                 "ts": (begin + rank.offset - start) / 1e3,
                 "dur": (end - begin) / 1e3,
             }
@@ -243,19 +250,32 @@ def _trace(ranks):
         events += [
             span(phase.replace("_", " "), "phase", *times) for phase, *times in rank.data["phase_spans"]
         ]
-        for index, begin, end in rank.data["op_spans"]:
+        for thread, (index, begin, end, *_) in _with_threads(rank.data["op_spans"]):
             what, _, talks, *_ = rank.data["ops"][index]
-            events.append(span(what, "communication" if talks else "op", begin, end))
+            events.append(span(what, "communication" if talks else "op", begin, end, thread))
         events += _held(rank, start)
     if len({len(rank.calls) for rank in ranks}) == 1:
         events += _arrows(ranks, start)
     return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 
+def _with_threads(spans):
+    """Each with a number: 0 is the main thread; those of others take the first that is free then."""
+    free_from = []
+    for span in sorted(spans, key=lambda span: span[1]):
+        if len(span) == 3:
+            yield 0, span
+            continue
+        free = (at for at, end in enumerate(free_from) if end <= span[1])
+        at = next(free, len(free_from))
+        free_from[at : at + 1] = [span[2]]
+        yield at + 1, span
+
+
 def _held(rank, start):
     """What lies between ops, as a curve."""
     before = None
-    for index, begin, _ in rank.data["op_spans"]:
+    for index, begin, _ in rank.own_spans:
         held = rank.data["ops"][index][7]
         if held == before:
             continue

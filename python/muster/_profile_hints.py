@@ -23,6 +23,13 @@ _OF_NEW_PLANS = (
 _OF_UNEQUAL_CALLS = "ranks made different calls, so waiting is among it; " + _ADVICE["communication"]
 
 
+_OF_SLEEP = (
+    "for most of that it ran on no processor: it slept, or waited for files, cores or Python's interpreter, "
+    "which functions of map() hold: python_multiprocessing=True"
+)
+_OF_FEW_THREADS = "it computes with {} of {} cores, as OMP_NUM_THREADS says"
+
+
 def _is_script(span):
     return span[0] in ("script", "starting")
 
@@ -50,6 +57,15 @@ def _steps(rank):
     return sum(phase == "computing" for phase, _, _ in rank.data["phase_spans"])
 
 
+def _slept(rank):
+    """Nanoseconds of the script in which no processor worked for it."""
+    worked = rank.data.get("worked")  # of profiles since it is written
+    if worked is None:
+        return 0
+    slept = sum(rank.data["phases"][name] - worked[name] for name in ("script", "starting"))
+    return max(0, slept - sum(op[4] for op in rank.data["ops"] if op[2]))
+
+
 def _traces_anew(rank):
     """Whether most of its steps ran a plan of their own."""
     calls = [op[3] for op in rank.data["ops"] if not op[0].endswith(", by itself")]
@@ -73,7 +89,7 @@ def _of_small_steps(rank, parts):
     return beside / max(1, rank.wall), "dispatch and script", _OF_SMALL_STEPS.format(computes)
 
 
-def _of_rank(rank, can_tell_waiting):
+def _of_rank(rank, can_tell_waiting, is_alone):
     """(share, name, advice) of all that may be gained on a rank."""
     parts = rank.shares()
     parts["begin and end"] = min(parts["script"], _begin_and_end(rank))
@@ -81,6 +97,8 @@ def _of_rank(rank, can_tell_waiting):
     advice = dict(_ADVICE)
     if _runs_one_by_one(rank):
         advice["script"] = _OF_EAGER_OPS
+    if 2 * (_slept(rank) - parts["begin and end"]) > parts["script"]:
+        advice["script"] = _OF_SLEEP
     if not _steps(rank):
         advice["evaluating"] = _OF_EVALUATIONS
     if not can_tell_waiting:
@@ -90,6 +108,11 @@ def _of_rank(rank, can_tell_waiting):
     elif small := _of_small_steps(rank, parts):
         yield small
         del advice["dispatch"], advice["script"]
+    threads, cores = rank.data.get("threads", 1), rank.data.get("cores", 1)
+    if is_alone and threads < cores:
+        yield parts["computing"] * (1 - threads / cores) / max(1, rank.wall), "computing", (
+            _OF_FEW_THREADS.format(threads, cores)
+        )
     for name, text in advice.items():
         yield parts[name] / max(1, rank.wall), name, text
 
@@ -116,7 +139,7 @@ def hints(ranks):
     can_tell_waiting = len({len(rank.calls) for rank in ranks}) == 1
     worst = {}
     for rank in ranks:
-        for share, name, text in _of_rank(rank, can_tell_waiting):
+        for share, name, text in _of_rank(rank, can_tell_waiting, len(ranks) == 1):
             worst[name] = max(worst.get(name, (0,)), (share, rank.rank, name, text))
     found = [*worst.values(), *([_of_waiting(ranks)] if len(ranks) > 1 else [])]
     found = sorted((each for each in found if each[0] >= 0.1), reverse=True)[:_MOST_FIRST_HINTS]
