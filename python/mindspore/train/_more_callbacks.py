@@ -9,7 +9,7 @@ import muster
 from mindspore import _device
 from mindspore.train import serialization
 from mindspore.train._callbacks import Callback
-from muster import _core
+from muster import _core, _draws
 
 
 class InternalCallbackParam(dict):
@@ -223,7 +223,11 @@ class OnRequestExit(Callback):
 
 
 class BackupAndRestore(Callback):
-    """Saves the parameters as backup.ckpt after epochs or steps, and begins with them where there is one."""
+    """Saves the parameters as backup.ckpt after epochs or steps, and begins with them where there is one.
+
+    In a job that recovers (MS_ENABLE_RECOVERY=1) it saves, and leaves the beginning to the recovery points:
+    they have the step, too.
+    """
 
     def __init__(self, backup_dir, save_freq="epoch", delete_checkpoint=True):
         super().__init__()
@@ -240,9 +244,23 @@ class BackupAndRestore(Callback):
 
     def on_train_begin(self, run_context):
         """Takes the parameters of an earlier training."""
-        if os.path.exists(self._file):
+        if not os.path.exists(self._file):
+            return
+        if _draws.recovers():
+            _device.note_once(
+                f"note: BackupAndRestore leaves {self._file} as it is: with MS_ENABLE_RECOVERY=1 a training "
+                "goes on from its recovery points; load_checkpoint() loads the file"
+            )
+        else:
             values = serialization.load_checkpoint(self._file)
             serialization.load_param_into_net(run_context.original_args().train_network, values)
+
+    def state_dict(self):
+        """Nothing: what it was made with is all."""
+        return {}
+
+    def load_state_dict(self, state):
+        """Nothing to do."""
 
     def _save(self, run_context):
         os.makedirs(os.path.dirname(self._file) or ".", exist_ok=True)
