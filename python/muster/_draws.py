@@ -68,16 +68,20 @@ class Steps:
         return self._steps.is_aborted
 
 
-class Told:
-    """A function of rows in this process; that it draws is told once, in a job that recovers."""
+def told(function):
+    """A function of rows, as a job that recovers calls it: that it draws is told once."""
+    return _Told(function) if recovers() else function
 
+
+class _Told:
     def __init__(self, function) -> None:
         self._function = function
         self._rows = self._drawn = 0
+        self._process = os.getpid()
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *values):
-        if self._rows == _ROWS_LOOKED_AT:
+        if self._rows == _ROWS_LOOKED_AT or os.getpid() != self._process:  # a worker process seeds its rows
             return self._function(*values)
         before = states()
         answer = self._function(*values)

@@ -112,7 +112,7 @@ class Dataset(_facts.Facts):
             None
             if is_debugged
             else lambda pipeline: pipeline.map(
-                _operations.for_pipeline(operations, not python_multiprocessing),
+                _operations.for_pipeline(operations),
                 inputs,
                 outputs,
                 num_parallel_workers,

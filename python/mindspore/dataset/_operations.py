@@ -10,9 +10,8 @@ from muster import _core, _draws
 class Function:
     """A Python function of map() as the library calls it: its values are arrays that tensors hold."""
 
-    def __init__(self, function, whole=False, in_process=True):
-        self._function = _draws.Told(function) if in_process and _draws.recovers() else function
-        self._whole = whole
+    def __init__(self, function, whole=False):
+        self._function, self._whole = _draws.told(function), whole
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
     def __call__(self, *values):
@@ -109,13 +108,10 @@ def guarded(function):
     return call
 
 
-def for_pipeline(operations, in_process=True):
+def for_pipeline(operations):
     """The operations as the library takes them; pictures of PIL pass between them inside of one function."""
     if not any(getattr(each, "_gives_objects", False) for each in operations):
-        return [
-            each if isinstance(each, _core.Transform) else Function(each, in_process=in_process)
-            for each in operations
-        ]
+        return [each if isinstance(each, _core.Transform) else Function(each) for each in operations]
     calls = in_rows(operations)
 
     def composed(*values):
@@ -124,4 +120,4 @@ def for_pipeline(operations, in_process=True):
         return _rows.apply(calls, values)
 
     composed.__name__ = "Compose"
-    return [Function(composed, whole=True, in_process=in_process)]
+    return [Function(composed, whole=True)]
