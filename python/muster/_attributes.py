@@ -68,6 +68,23 @@ _SPECIAL = {
         "average": lambda cell, given: given.get("reduction", "mean") == "mean",
     },
 }
+# What people who know PyTorch look for, and what says the same here.
+_GRADIENTS = "gradients are what muster.value_and_grad(...) gives, and none are kept"
+_ELSEWHERE = {
+    "train": "set_train()",
+    "eval": "set_train(False)",
+    "parameters": "get_parameters(), or trainable_params()",
+    "named_parameters": "parameters_and_names()",
+    "modules": "cells_and_names()",
+    "state_dict": "parameters_dict(), and muster.save_checkpoint(net, file)",
+    "load_state_dict": "muster.load_param_into_net(net, parameters)",
+    "requires_grad_": "requires_grad = False of each of its parameters",
+    "step": f"call it with the gradients, optimizer(gradients); {_GRADIENTS}",
+    "zero_grad": _GRADIENTS,
+    "to": "cells compute on CPUs: leave it out",
+    "cuda": "cells compute on CPUs: leave it out",
+    "cpu": "cells compute on CPUs: leave it out",
+}
 _find = _core.Cell.__getattr__
 
 
@@ -92,15 +109,17 @@ def _special(cell, name: str):
 def _attribute(self, name: str):
     try:
         return _find(self, name)
-    except AttributeError:
+    except AttributeError as error:
         if name.startswith("_"):
             raise
         given, special = _arguments(self), _special(self, name)
         if special is not None:
             return special(self, given)
-        if name not in given:
+        if name in given:
+            return given[name]
+        if name not in _ELSEWHERE:
             raise
-        return given[name]
+        raise AttributeError(f"{error}: {_ELSEWHERE[name]}", name=name, obj=self) from None
 
 
 _core.Cell.__getattr__ = _attribute

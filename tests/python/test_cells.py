@@ -374,3 +374,22 @@ def test_initializer_says_what_a_parameter_begins_with():
     weight = muster.Parameter(nn.initializer("ones", [2, 2]), name="w")
     assert weight.tolist() == [[1.0, 1.0], [1.0, 1.0]]
     assert nn.initializer("ones", [2], muster.int32).dtype is muster.int32
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [("eval", "set_train(False)"), ("parameters", "trainable_params()"), ("cuda", "compute on CPUs")],
+)
+def test_what_pytorch_calls_otherwise_is_answered_with_what_says_the_same(name, here):
+    with pytest.raises(AttributeError) as raised:
+        getattr(Net(), name)
+    assert str(raised.value).startswith(f"'Net' has no attribute '{name}': ")
+    assert here in str(raised.value)
+    assert not hasattr(Net(), name)
+
+
+def test_an_optimizer_that_is_asked_for_a_step_says_how_it_is_called():
+    optimizer = nn.SGD(Net().trainable_params(), 0.1)
+    for name in ("step", "zero_grad"):
+        with pytest.raises(AttributeError, match=r"muster.value_and_grad\(...\)"):
+            getattr(optimizer, name)
