@@ -29,13 +29,18 @@ namespace fs = std::filesystem;
 bool is_in_path(const std::string& program) {
   const auto folders = CLI::detail::split(real_environment().get("PATH").value_or(""), ':');
   return std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
-    return ::access((fs::path(folder.empty() ? "." : folder) / program).c_str(), X_OK) == 0;
+    const fs::path file = fs::path(folder.empty() ? "." : folder) / program;
+    std::error_code ignored;
+    return fs::is_regular_file(file, ignored) && ::access(file.c_str(), X_OK) == 0;
   });
 }
 
 // A program without a folder is searched in PATH, as a shell does.
 Result<> check_in_path(const std::string& program) {
   if (is_in_path(program)) return {};
+  if (is_there(fs::path(program) / "__main__.py"))
+    return fail(Code::not_found,
+                fmt::format("'{}' is a package of Python, and no program: -m {}", program, program));
   if (std::error_code ignored; fs::is_regular_file(program, ignored))
     return fail(Code::not_found,
                 fmt::format("there is no program '{}' in PATH: did you mean './{}'?", program, program));
@@ -99,10 +104,12 @@ Result<> check_module(const std::vector<std::string>& command, const std::string
   if (command.size() < 2 || command[1].empty())
     return fail(Code::invalid_argument, "-m: name a module, as in -m package.train");
   const std::string& module = command[1];
-  if (launch::is_python_script(module))
+  if (launch::is_python_script(module)) {
+    std::string name = module.substr(0, module.size() - 3);
+    std::replace(name.begin(), name.end(), '/', '.');
     return fail(Code::invalid_argument,
-                fmt::format("-m {}: a module is named without .py: -m {}, or leave -m out", module,
-                            module.substr(0, module.size() - 3)));
+                fmt::format("-m {}: a module is named without .py: -m {}, or leave -m out", module, name));
+  }
   if (module_file(module)) return {};
   const std::string package = module.substr(0, module.find('.'));
   if (is_there(fs::path(package) / "__init__.py")) {
@@ -133,6 +140,7 @@ Result<> check_command(const std::vector<std::string>& command, const std::strin
                        ProgramPlace place) {
   if (command.empty()) return {};
   const std::string& first = command.front();
+  if (first.empty()) return fail(Code::invalid_argument, "the name of the script or program is empty");
   if (first == launch::module_flag)
     return place == ProgramPlace::here ? check_module(command, python_for_scripts(program)) : Result<>();
   if (launch::is_python_script(first)) return check_script(first);

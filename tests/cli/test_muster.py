@@ -276,6 +276,7 @@ def test_run_uses_the_python_of_the_environment_that_muster_belongs_to(folder):
         (["run", "--worker_num=4", "a.py"], "there is no option '--worker_num': -n NUMBER is the number of"),
         (["run", "--nproc-per-node", "2", "a.py"], "there is no option '--nproc-per-node': -n NUMBER is the"),
         (["run", "-np", "2", "a.py"], "-np is -n here"),
+        (["run", "-n", "2", "-m", "jobs/a.py"], "a module is named without .py: -m jobs.a, or"),
         (["run", "-n", "2", "--", "no.py", "--x"], "muster run: there is no script 'no.py' in "),
         (["explain", "--trce", "a.py"], "did you mean '--trace'?"),
         (["k8s", "--imagee", "a"], "did you mean '--image'?"),
@@ -304,7 +305,12 @@ def test_a_command_line_that_cannot_be_used_says_what_to_do(folder, arguments, m
 
 def test_run_says_which_program_cannot_be_started(folder):
     (folder / "notes.txt").write_text("no program")
+    (folder / "jobs").mkdir()
+    (folder / "jobs/__main__.py").touch()
     for program, code, words in [
+        ("jobs", 2, "'jobs' is a package of Python, and no program: -m jobs"),
+        (".", 2, "there is no program '.' in PATH"),
+        ("", 2, "the name of the script or program is empty"),
         ("./no-such-program", 2, "there is no program './no-such-program'"),
         ("./notes.txt", 2, "'./notes.txt' is not executable: make it so (chmod +x ./notes.txt)"),
         (".//", 2, "'.//' is a folder: name a script or a program"),
