@@ -110,8 +110,10 @@ def _of_rank(rank, can_tell_waiting, is_alone):
         del advice["dispatch"], advice["script"]
     threads, cores = rank.data.get("threads", 1), rank.data.get("cores", 1)
     if is_alone and threads < cores:
-        yield parts["computing"] * (1 - threads / cores) / max(1, rank.wall), "computing", (
-            _OF_FEW_THREADS.format(threads, cores)
+        yield (
+            parts["computing"] * (1 - threads / cores) / max(1, rank.wall),
+            "computing",
+            (_OF_FEW_THREADS.format(threads, cores)),
         )
     for name, text in advice.items():
         yield parts[name] / max(1, rank.wall), name, text
