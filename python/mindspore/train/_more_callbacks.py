@@ -282,13 +282,6 @@ class BackupAndRestore(Callback):
             with contextlib.suppress(FileNotFoundError):  # another worker may have removed it
                 os.remove(self._file)
 
-    def state_dict(self):
-        """Nothing: it keeps nothing but its settings."""
-        return {}
-
-    def load_state_dict(self, state):
-        """Nothing is to be done."""
-
 
 def data_sink(fn, dataset, sink_size=1, jit_config=None, input_signature=None):
     """A function that calls `fn` with the next `sink_size` rows of the dataset (of all, over and over)."""
