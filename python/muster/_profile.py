@@ -176,7 +176,7 @@ def _rates(flops, size_bytes, calls, time, peaks):
 def _ops_table(rank, most=20):
     total = sum(op[4] for op in rank.data["ops"]) or 1
     by_what = {}
-    for what, _, talks, calls, time, flops, size_bytes, _ in rank.data["ops"]:
+    for what, _, talks, calls, time, flops, size_bytes, *_ in rank.data["ops"]:
         known = by_what.setdefault(what, [0, 0, 0, 0])
         work = (0, 0) if talks else (flops, size_bytes)  # what travels is no work of this processor
         for at, more in enumerate((calls, time, *work)):
