@@ -18,8 +18,26 @@ def _refuse_without_gradients():
 
 def value_and_grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False):
     """muster.value_and_grad; with `return_ids` each gradient comes as (its position or name, gradient)."""
+    grad_position = _checked_positions(grad_position, weights)
     both = _over_workers(_of_tensors(fn, grad_position, weights, has_aux), grad_position, weights)
     return _named(both, grad_position, weights) if return_ids else both
+
+
+def _checked_positions(positions, weights):
+    """As muster.value_and_grad takes them; a tuple of one position is that position, as in MindSpore."""
+    if positions is None:
+        if weights is None:
+            raise ValueError("grad_position and weights are both None: name what gradients are wanted of")
+        return None
+    places = tuple(positions) if isinstance(positions, (tuple, list)) else (positions,)
+    for place in places:
+        if not isinstance(place, int):
+            raise TypeError(f"grad_position is a whole number or a tuple of them, not {positions!r}")
+        if place < 0:
+            raise ValueError(f"grad_position counts from 0, and {positions!r} has {place}")
+    if len(set(places)) != len(places):
+        raise ValueError(f"grad_position has a position twice: {positions!r}")
+    return int(places[0]) if len(places) == 1 else tuple(map(int, places))
 
 
 def _places(positions):
@@ -65,7 +83,16 @@ def _of_tensors(fn, positions, weights=None, has_aux=False, is_whole=False):
         results, found = _through_hooks(function_for(places), places, weights, args, kwargs)
         return results, found if kept else ((), found)
 
-    return both
+    return _with_others(both) if has_aux else both
+
+
+def _with_others(both):
+    def checked(*args, **kwargs):
+        results, found = both(*args, **kwargs)
+        require_more(results)
+        return results, found
+
+    return checked
 
 
 def _through_hooks(function, positions, weights, args, kwargs):
@@ -143,8 +170,18 @@ def _named(both, grad_position, weights):
     return named
 
 
+def require_more(results) -> None:
+    """With has_aux the loss comes with others: a tensor alone would be taken apart along its first axis."""
+    if not isinstance(results, (tuple, list)) or len(results) < 2:
+        raise ValueError(
+            "with has_aux=True the function gives a tuple, the loss first, of at least two results; "
+            f"this one gave {type(results).__name__}"
+        )
+
+
 def grad(fn, grad_position=0, weights=None, has_aux=False, return_ids=False):
     """The gradients of value_and_grad alone; with `has_aux`, (gradients, results behind the loss)."""
+    grad_position = _checked_positions(grad_position, weights)
     both = _over_workers(_of_tensors(fn, grad_position, weights, has_aux), grad_position, weights)
     if return_ids:
         both = _named(both, grad_position, weights)
@@ -200,6 +237,8 @@ def vjp(fn, *inputs, weights=None, has_aux=False):
         return muster.value_and_grad(weighed, positions, weights)(*inputs)[1]
 
     results = fn(*inputs)
+    if has_aux:
+        require_more(results)
     return (results[0], pulled, *results[1:]) if has_aux else (results, pulled)
 
 
@@ -212,6 +251,8 @@ def jvp(fn, inputs, v, has_aux=False):
         return results[0] if has_aux else results
 
     results = fn(*inputs)
+    if has_aux:
+        require_more(results)
     first = results[0] if has_aux else results
     is_one = not isinstance(first, tuple)
     flows = tuple(ops.ones_like(each) for each in ((first,) if is_one else first))
@@ -263,6 +304,7 @@ def jacrev(fn, grad_position=0, has_aux=False):
     def jacobian(*args):
         results = fn(*args)
         if has_aux:
+            require_more(results)
             return rows(args, results[0], 0), results[1] if len(results) == 2 else tuple(results[1:])
         if isinstance(results, tuple):
             return tuple(rows(args, result, at) for at, result in enumerate(results))

@@ -81,3 +81,39 @@ def test_the_gradient_of_a_dict_of_results_is_a_dict():
     assert _plain(ops.GradOperation(sens_param=True)(Net())(_X, sens)) == [3.0, 24.0]
     with pytest.raises(ValueError, match="sens must be a dict of 2 tensors"):
         ops.GradOperation(sens_param=True)(Net())(_X, {"twice": _X})
+
+
+def test_a_tuple_of_one_position_is_that_position():
+    assert ms.grad(lambda x: x * x, (0,))(_X).tolist() == [2, 4]
+    assert ms.value_and_grad(lambda x: x * x, (0,))(_X)[1].tolist() == [2, 4]
+    net = _Net()
+    of_x, of_weights = ms.grad(net, (0,), net.trainable_params())(_X, None)
+    assert of_x.tolist() == [2, 5]
+    assert [each.tolist() for each in of_weights] == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("positions", "error"),
+    [((0, 0), ValueError), (-1, ValueError), (None, ValueError), (0.5, TypeError), ((0, "b"), TypeError)],
+)
+def test_positions_that_are_none_are_an_error(positions, error):
+    for take in (ms.grad, ms.value_and_grad):
+        with pytest.raises(error, match="grad_position"):
+            take(lambda x, y: x * y, positions)
+
+
+@pytest.mark.parametrize("take", [ms.grad, ms.value_and_grad])
+@pytest.mark.parametrize("lone", [lambda x: x * x, lambda x: (x * x,)])
+def test_a_loss_without_others_is_an_error_with_has_aux(take, lone):
+    with pytest.raises(ValueError, match="at least two results"):
+        take(lone, has_aux=True)(_X)
+
+
+def test_so_it_is_for_products_with_jacobians():
+    for call in (
+        lambda: ops.jvp(lambda x: x * x, _X, _Y, has_aux=True),
+        lambda: ops.vjp(lambda x: x * x, _X, has_aux=True),
+        lambda: ops.jacrev(lambda x: x * x, has_aux=True)(_X),
+    ):
+        with pytest.raises(ValueError, match="at least two results"):
+            call()

@@ -81,7 +81,8 @@ def test_gradients_are_those_of_mindspore(number, compiled):
             ms.value_and_grad(function, positions)(*inputs)[1],
             ops.GradOperation(get_all=True)(_Cell(function))(*inputs),
         ):
-            found = [(each.asnumpy().dtype.name, each.asnumpy().tolist()) for each in gradients]
+            several = gradients if isinstance(gradients, tuple) else (gradients,)
+            found = [(each.asnumpy().dtype.name, each.asnumpy().tolist()) for each in several]
             assert found == wanted
     finally:
         ms.set_context(mode=ms.PYNATIVE_MODE)

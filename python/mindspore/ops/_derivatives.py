@@ -1,7 +1,7 @@
 """mindspore.ops: products with Jacobians, and Jacobians."""
 
 import muster
-from mindspore._gradient import jacfwd, jacrev
+from mindspore._gradient import jacfwd, jacrev, require_more
 from muster import ops
 
 
@@ -42,6 +42,7 @@ def vjp(fn, *inputs, weights=None, has_aux=False):
         return muster.value_and_grad(loss, positions, weights)(*inputs)[1]
 
     if has_aux:
+        require_more(results)
         return results[0], pulled, tuple(results[1:])
     return results, pulled
 
