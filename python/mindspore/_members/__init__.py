@@ -19,7 +19,7 @@ _OF_OPS = """
     logical_or logical_xor logit logsumexp lstsq lt lu_solve masked_fill masked_scatter masked_select matmul
     matrix_power maximum minimum mm moveaxis movedim msort mul multiply mvlgamma nan_to_num nanmean
     nanmedian nanquantile nansum narrow ne neg negative nextafter not_equal orgqr ormqr outer positive qr
-    quantile rad2deg real reciprocal renorm repeat_interleave reverse reverse_sequence roll rot90
+    quantile rad2deg real reciprocal renorm reverse reverse_sequence roll rot90
     rsqrt select_scatter sgn sign signbit sin sinc sinh slice_scatter slogdet soft_shrink
     squeeze svd swapdims
     t tan tensor_split top_k tril triu true_divide trunc type_as unique_consecutive unique_with_pad
@@ -32,7 +32,7 @@ _OWN = {
         ptp std sum sum_to_size var
     """,
     "_numbers": """
-        add allclose argsort clip invert kthvalue median remainder round searchsorted softmax
+        __round__ add allclose argsort clip invert kthvalue median remainder round searchsorted softmax
         sort sub subtract trace unique
     """,
     "_facts": """
@@ -43,14 +43,15 @@ _OWN = {
     """,
     "_shapes": """
         chunk clone col2im contiguous diag diagonal expand expand_as fill fill_diagonal flatten
-        fold new_empty new_full new_ones new_zeros repeat resize to_coo to_csr transpose unfold value
+        fold new_empty new_full new_ones new_zeros repeat repeat_interleave resize split to_coo to_csr
+        transpose unfold value
     """,
     "_places": """
-        choose gather index_add index_put inplace_update itemset nonzero scatter scatter_add scatter_div
-        scatter_max scatter_min scatter_mul scatter_sub select take triangular_solve where
+        choose gather index_add index_put inplace_update itemset nonzero scatter scatter_add
+        scatter_div scatter_max scatter_min scatter_mul scatter_sub select take triangular_solve where
     """,
     "_in_place": """
-        add_ addmm_ assign_value bernoulli_ clamp_ copy_ div_ erfinv_ exp_ exponential_ fill_
+        add_ addmm_ assign_value bernoulli_ cauchy clamp_ copy_ div_ erfinv_ exp_ exponential_ fill_
         fill_diagonal_ floor_ floor_divide_ index_add_ index_put_ log_ log_normal masked_fill_ mul_
         multinomial normal_ put_ random_ random_categorical remainder_ scatter_ scatter_add_ sub_ tanh_
         uniform uniform_ zero_
@@ -58,9 +59,27 @@ _OWN = {
 }
 # Those that replace a method of the library itself, whose arguments MindSpore has more of.
 _REPLACED = """
-    all any argmax argmin clip cumprod cumsum expand_as flatten gather max mean min prod remainder squeeze
-    sum transpose
+    all any argmax argmin clip cumprod cumsum expand_as flatten gather max mean min prod
+    remainder split squeeze sum transpose
 """
+# Other names of arguments, those of MindSpore's further overloads, and the places that they stand at.
+_ALSO_CALLED = {
+    "float_power": {"other": 0},
+    "index_select": {"dim": 0},
+    "isclose": {"x2": 0},
+    "logical_and": {"y": 0},
+    "logical_or": {"y": 0},
+    "masked_scatter": {"mask": 0, "source": 1},
+    "matmul": {"tensor2": 0},
+    "mm": {"mat2": 0},
+    "multiply": {"value": 0},
+    "nansum": {"dim": 0, "keepdim": 1},
+    "narrow": {"dim": 0},
+    "reshape": {"shape": 0},
+    "tile": {"reps": 0, "dims": 0},
+    "true_divide": {"other": 0},
+    "unsqueeze": {"axis": 0},
+}
 # The library's own ones, which some of the others end in.
 LIBRARY = {name: getattr(muster.Tensor, name) for name in ("flatten", "transpose")}
 
@@ -82,6 +101,21 @@ def _method_of(function, name):
     return method
 
 
+def _called_by(names, method):
+    """The method, which takes arguments by these names too."""
+
+    def call(self, *args, **kwargs):
+        for name in names if kwargs else ():
+            if name in kwargs and len(args) == names[name]:
+                args += (kwargs.pop(name),)
+        return method(self, *args, **kwargs)
+
+    call.__name__ = call.__qualname__ = method.__name__
+    call.__doc__ = method.__doc__
+    call.__wrapped__ = getattr(method, "__wrapped__", method)
+    return call
+
+
 class _Later:
     """A member that becomes what it is at its first use."""
 
@@ -99,11 +133,13 @@ class _Later:
             return vars(importlib.import_module(f"mindspore._members.{self._module}"))[self._name]
         ops = importlib.import_module("mindspore.ops")
         try:
-            return _method_of(getattr(ops, self._name), self._name)
+            method = _method_of(getattr(ops, self._name), self._name)
         except AttributeError:
             from mindspore import _names
 
             raise AttributeError(_names.sentence(f"mindspore.Tensor.{self._name}")) from None
+        names = _ALSO_CALLED.get(self._name)
+        return _called_by(names, method) if names else method
 
 
 def attach() -> None:
@@ -113,3 +149,6 @@ def attach() -> None:
         for name in names.split():
             if name in replaced or not hasattr(muster.Tensor, name):
                 setattr(muster.Tensor, name, _Later(name, module))
+    for name, others in _ALSO_CALLED.items():
+        if not isinstance(vars(muster.Tensor)[name], _Later):  # the library's own
+            setattr(muster.Tensor, name, _called_by(others, getattr(muster.Tensor, name)))

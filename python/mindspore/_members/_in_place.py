@@ -39,7 +39,7 @@ scatter_add_ = _in_place("scatter_add_", scatter_add, "scatter_add, in place.")
 fill_diagonal_ = _in_place("fill_diagonal_", fill_diagonal, "fill_diagonal, in place.")
 
 
-def div_(self, other, *, rounding_mode=None):
+def div_(self, other, rounding_mode=None):
     """div, in place."""
     return _put(self, named.div(self, other, rounding_mode=rounding_mode))
 
@@ -122,6 +122,13 @@ def log_normal(self, mean=1.0, std=2.0):
     """A tensor of this shape whose logarithms have a normal distribution."""
     drawn = ops.add(ops.mul(named.standard_normal(self.shape), float(std)), float(mean))
     return cast(ops.exp(drawn), self.dtype)
+
+
+def cauchy(self, median=0.0, sigma=1.0):
+    """A tensor of this shape and dtype with numbers of a Cauchy distribution."""
+    from mindspore.ops import _random
+
+    return cast(_random.cauchy(self.shape, median, sigma), self.dtype)
 
 
 def exponential_(self, lambd=1, *, generator=None):

@@ -20,14 +20,14 @@ def add(self, other, *, alpha=1):
     return self + _scaled(other, alpha)
 
 
-def sub(self, other, *, alpha=1):
+def sub(self, other=None, alpha=1, *, y=None):
     """self - alpha other, shapes broadcast."""
-    return self - _scaled(other, alpha)
+    return self - _scaled(y if other is None else other, alpha)
 
 
-def subtract(self, other, *, alpha=1):
+def subtract(self, other, alpha=1):
     """The same as sub."""
-    return sub(self, other, alpha=alpha)
+    return sub(self, other, alpha)
 
 
 def clip(self, min=None, max=None, *, xmin=None, xmax=None):
@@ -40,6 +40,11 @@ def round(self, decimals=0):
     from mindspore.numpy._elementwise import around
 
     return around(self, decimals)
+
+
+def __round__(self, digits=None):  # noqa: N807 - it becomes a method
+    """round(tensor, digits): the elements rounded, a tensor in either case."""
+    return round(self, digits or 0)
 
 
 def softmax(self, axis=-1, dtype=None, *, dim=None):
@@ -72,7 +77,7 @@ def argsort(self, axis=-1, descending=False, stable=False, *, dim=None):
     return ops.cast(named.sort(self, axis if dim is None else dim, descending)[1], muster.int32)
 
 
-def sort(self, axis=-1, descending=False, *, dim=None, stable=False):
+def sort(self, axis=-1, descending=False, stable=False, *, dim=None):
     """(the elements in order along an axis, their indices int32); equal ones keep their order."""
     return named.sort(self, axis if dim is None else dim, descending)
 

@@ -19,9 +19,9 @@ def _put(self, value):
     return self
 
 
-def take(self, indices, axis=None, mode="clip"):
+def take(self, indices=None, axis=None, mode="clip", *, index=None):
     """The elements at `indices`, of all or along `axis`; `mode` says what those outside stand for."""
-    return array_ops.take(self, indices, axis, mode)
+    return array_ops.take(self, index if indices is None else indices, axis, mode)
 
 
 def choose(self, choices, mode="clip"):
@@ -29,9 +29,9 @@ def choose(self, choices, mode="clip"):
     return array_ops.choose(self, choices, mode)
 
 
-def where(self, condition, y):
+def where(self, condition, y=None, *, other=None):
     """The elements where the condition is true, else y; a number takes the dtype that it has beside them."""
-    return array_ops.where(condition, *pair(self, y))
+    return array_ops.where(condition, *pair(self, other if y is None else y))
 
 
 def select(self, *args, **kwargs):
@@ -55,7 +55,7 @@ def _as_source(self, src, index):
     return src if isinstance(src, muster.Tensor) else ops.full(index.shape, src, dtype=self.dtype)
 
 
-def scatter(self, dim=None, index=None, src=None, *, axis=None, reduce=None, value=None):
+def scatter(self, dim=None, index=None, src=None, reduce=None, *, axis=None, value=None):
     """The elements with those of `src` at the indices of an axis; `reduce='add'` adds them."""
     dim = axis if dim is None else dim
     src = _as_source(self, value if src is None else src, index)
@@ -65,9 +65,15 @@ def scatter(self, dim=None, index=None, src=None, *, axis=None, reduce=None, val
     return named.tensor_scatter_elements(self, index, src, dim, reduction)
 
 
-def scatter_add(self, dim, index, src):
-    """The elements plus those of `src` at the indices of an axis."""
-    return named.tensor_scatter_elements(self, index, src, dim, "add")
+def scatter_add(self, *args, **kwargs):
+    """scatter_add(dim, index, src): the elements plus those of `src` at the indices of an axis;
+    scatter_add(indices, updates): plus updates at places that rows of indices name."""
+    by_rows = len(args) + len(kwargs) == 2
+    names = ("indices", "updates") if by_rows else ("dim", "index", "src")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    if by_rows:
+        return named.tensor_scatter_add(self, given["indices"], given["updates"])
+    return named.tensor_scatter_elements(self, given["index"], given["src"], given["dim"], "add")
 
 
 def scatter_sub(self, indices, updates):
@@ -136,15 +142,19 @@ def inplace_update(self, v, indices):
 
 
 def itemset(self, *args):
-    """itemset(place, value): a tensor with another element at a number, or at a tuple of numbers."""
+    """itemset(place, value): another tensor, one element of which, at a number or a tuple of them, is new."""
+    if len(args) == 1 and self.size != 1:
+        raise IndexError(f"itemset: one argument is for a tensor of one element, not of {self.size}")
     place, new = args if len(args) == 2 else (0, args[0])
     if isinstance(place, builtins.int):
         place = tuple(builtins.int(at) for at in _places(place, self.shape))
+    if len(place) != self.ndim:
+        raise ValueError(f"itemset: {len(place)} numbers name no element of a tensor of {self.ndim} axes")
     flat = 0
     for at, size in zip(place, self.shape, strict=True):
         flat = flat * size + at
     hit = ops.reshape(ops.equal(ops.arange(self.size), flat), self.shape)
-    return _put(self, ops.select(hit, ops.full(self.shape, new, dtype=self.dtype), self))
+    return ops.select(hit, ops.full(self.shape, new, dtype=self.dtype), self)
 
 
 def _places(number, shape):

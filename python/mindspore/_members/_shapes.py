@@ -33,13 +33,23 @@ def flatten(self, order="C", *second, start_dim=0, end_dim=-1):
     return LIBRARY["flatten"](self, order, start_dim=start_dim, end_dim=end_dim)
 
 
-def transpose(self, *axes, dim0=None, dim1=None):
+def split(self, split_size_or_sections=None, axis=0, *, split_size=None, dim=None):
+    """Parts along an axis: of one size, or of the sizes of a tuple or list."""
+    sizes = split_size_or_sections if split_size is None else split_size
+    return named.split(self, sizes, axis if dim is None else dim)
+
+
+def repeat_interleave(self, repeats, axis=None, *, dim=None, output_size=None):
+    """Each part along an axis (of the flat tensor without one) so many times: one number, or one for each."""
+    return named.repeat_interleave(self, repeats, axis if dim is None else dim)
+
+
+def transpose(self, *order, axes=None, dim0=None, dim1=None):
     """Two axes exchanged by transpose(dim0, dim1); the axes in another order by as many, or by a tuple."""
-    if dim0 is not None and dim1 is not None:
-        axes = (dim0, dim1)
-    if len(axes) == 2:
-        return ops.swapaxes(self, *axes)
-    return LIBRARY["transpose"](self, *axes)
+    order += tuple(each for each in (axes, dim0, dim1) if each is not None)
+    if len(order) == 2:
+        return ops.swapaxes(self, *order)
+    return LIBRARY["transpose"](self, *order)
 
 
 def contiguous(self):
@@ -56,12 +66,12 @@ def _size(size):
     return _shared.shape_of(size)
 
 
-def new_zeros(self, size, *, dtype=None):
+def new_zeros(self, size, dtype=None):
     """A tensor of 0 with this dtype, or another."""
     return ops.zeros(_size(size), dtype or self.dtype)
 
 
-def new_ones(self, size, *, dtype=None):
+def new_ones(self, size, dtype=None):
     """A tensor of 1 with this dtype, or another."""
     return ops.ones(_size(size), dtype or self.dtype)
 
@@ -114,9 +124,10 @@ def resize(self, *new_shape):
     return ops.reshape(flat[:count], shape)
 
 
-def repeat(self, *repeats):
+def repeat(self, *sizes, repeats=None):
     """The tensor repeated along its last axes; numbers with an `axis` repeat elements."""
-    return array_ops.tile(self, repeats[0] if len(repeats) == 1 else repeats)
+    sizes = sizes if repeats is None else (repeats,)
+    return array_ops.tile(self, sizes[0] if len(sizes) == 1 else sizes)
 
 
 def chunk(self, chunks, dim=0, *, axis=None):

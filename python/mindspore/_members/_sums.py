@@ -19,10 +19,13 @@ def _kept(tensor, dtype):
     return tensor.dtype if dtype is None and tensor.dtype.name in ("uint16", "uint32", "uint64") else dtype
 
 
-def sum(self, axis=None, dtype=None, keepdims=False, initial=None, *, dim=None, keepdim=False):
-    """The sum over the axes, plus `initial`; of whole numbers and bool int64."""
-    if isinstance(dtype, builtins.bool):  # sum(dim, keepdim)
-        dtype, keepdims = None, dtype
+def sum(self, axis=None, *others, dtype=None, keepdims=False, initial=None, dim=None, keepdim=False):
+    """sum(axis, dtype, keepdims, initial) or sum(dim, keepdim, dtype=...): the sum over the axes, plus
+    `initial`; of whole numbers and bool int64."""
+    if others and isinstance(others[0], builtins.bool):
+        others = (dtype, *others)
+    given = dict(zip(("dtype", "keepdims", "initial"), others, strict=False))
+    dtype, keepdims, initial = ({"dtype": dtype, "keepdims": keepdims, "initial": initial} | given).values()
     axes = _axes(self, axis, dim, "sum")
     return _reductions.sum(self, axes, _kept(self, dtype), keepdims or keepdim, initial)
 

@@ -9,12 +9,12 @@ from mindspore.ops import _inputs
 # Functions of mindspore.ops that take the same arguments.
 _OF_OPS = """
     abs acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh
-    bincount bitwise_and bitwise_not bitwise_or bitwise_xor bmm broadcast_to ceil clamp clip cos cosh cross
-    div divide einsum eq erf erfc erfinv exp exp2 expm1 eye float_power floor floor_divide fmod frac gcd ge
+    bincount bitwise_and bitwise_not bitwise_or bitwise_xor broadcast_to ceil clamp clip cos cosh cross
+    div divide einsum eq erf erfc erfinv exp exp2 expm1 eye float_power floor floor_divide fmod gcd ge
     greater greater_equal gt isclose isfinite isinf isneginf le lerp less less_equal log log10 log1p
     log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logsumexp lt masked_select
-    matmul maximum minimum mm mul mv nan_to_num narrow ne neg negative not_equal outer pow ravel
-    reciprocal remainder reshape rsqrt searchsorted sigmoid sign sin sinc sinh sqrt square t tan tanh
+    matmul maximum minimum mm mul nan_to_num ne neg negative not_equal outer pow ravel
+    reciprocal remainder reshape rsqrt searchsorted sigmoid sign sin sinc sinh square t tan tanh
     tril triu trunc unbind unique_consecutive unsqueeze xlogy
 """
 _HOLDERS = dict.fromkeys(_OF_OPS.split(), "mindspore.ops")

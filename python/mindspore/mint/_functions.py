@@ -322,7 +322,32 @@ def where(condition, input=None, other=None):
     return array_ops.where(condition, input, other)
 
 
+def frac(input):
+    """The part of each element behind the point, with its sign."""
+    return named.frac(input)
+
+
+def sqrt(input):
+    """The square root of each element."""
+    return named.sqrt(input)
+
+
 # ---- Products ----------------------------------------------------------------------------------------------
+
+
+def mm(input, mat2):
+    """The product of two matrices."""
+    return named.mm(input, mat2)
+
+
+def bmm(input, mat2):
+    """The products of two batches of matrices."""
+    return named.bmm(input, mat2)
+
+
+def mv(input, vec):
+    """A matrix times a vector."""
+    return named.mv(input, vec)
 
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
@@ -481,6 +506,11 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
     from mindspore.numpy._neighbours import diff
 
     return diff(input, n, dim, prepend, append)
+
+
+def narrow(input, dim, start, length):
+    """`length` parts along an axis, from `start` on."""
+    return named.narrow(input, dim, start, length)
 
 
 # ---- Picking and putting -----------------------------------------------------------------------------------

@@ -29,7 +29,11 @@ from mindspore import _names
 from muster import ops
 
 cat = concat
-swapdims = swapaxes
+
+
+def swapdims(input, dim0, dim1):
+    """The same as swapaxes."""
+    return swapaxes(input, dim0, dim1)
 
 
 def cast(input, dtype):
@@ -227,7 +231,9 @@ def matmul(input, other):
     return ops.matmul(input, other)
 
 
-mm = matmul
+def mm(input, mat2):
+    """The product of two matrices."""
+    return ops.matmul(input, mat2)
 
 
 def _row(size):

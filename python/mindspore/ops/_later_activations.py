@@ -10,9 +10,9 @@ def threshold(input, thr, value):
     return ops.select(ops.greater(input, thr), input, ops.full_like(input, value))
 
 
-def hardshrink(x, lambd=0.5):
-    """x where |x| is above `lambd`, else 0."""
-    return ops.select(_is_far(x, lambd), x, ops.zeros_like(x))
+def hardshrink(input, lambd=0.5):
+    """input where its size is above `lambd`, else 0."""
+    return ops.select(_is_far(input, lambd), input, ops.zeros_like(input))
 
 
 def _is_far(x, lambd):
@@ -21,10 +21,10 @@ def _is_far(x, lambd):
     return ops.greater(ops.abs(wide), lambd)
 
 
-def softshrink(x, lambd=0.5):
-    """x moved towards 0 by `lambd`, and 0 where |x| is not above it."""
-    moved = ops.sub(x, ops.mul(ops.sign(x), lambd))
-    return ops.select(_is_far(x, lambd), moved, ops.zeros_like(x))
+def softshrink(input, lambd=0.5):
+    """input moved towards 0 by `lambd`, and 0 where its size is not above it."""
+    moved = ops.sub(input, ops.mul(ops.sign(input), lambd))
+    return ops.select(_is_far(input, lambd), moved, ops.zeros_like(input))
 
 
 soft_shrink = softshrink

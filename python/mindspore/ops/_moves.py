@@ -175,12 +175,14 @@ def vstack(inputs):
     return ops.concat(atleast_2d(tuple(inputs)), 0)
 
 
-row_stack = vstack
+def row_stack(tensors):
+    """The same as vstack."""
+    return vstack(tensors)
 
 
-def dstack(inputs):
+def dstack(tensors):
     """Joined along the third axis."""
-    return ops.concat(atleast_3d(tuple(inputs)), 2)
+    return ops.concat(atleast_3d(tuple(tensors)), 2)
 
 
 def column_stack(tensors):
@@ -234,10 +236,10 @@ def block_diag(*inputs):
     return ops.concat(rows, 0)
 
 
-def expand(input, size):
-    """input broadcast to `size`; -1 keeps an axis."""
+def expand(input_x, size):
+    """input_x broadcast to `size`; -1 keeps an axis."""
     return ops.broadcast_to(
-        input, tuple(size) if not isinstance(size, muster.Tensor) else size.asnumpy().tolist()
+        input_x, tuple(size) if not isinstance(size, muster.Tensor) else size.asnumpy().tolist()
     )
 
 

@@ -236,10 +236,9 @@ def nextafter(input, other):
     return ops.select(ops.equal(input, other), other, moved)
 
 
-def polygamma(n, x):
-    """The derivative of order n of digamma at x."""
-    n, x = alike(n, x)
-    return ops.polygamma(n, x)
+def polygamma(n, input):
+    """The derivative of order n of digamma at input."""
+    return ops.polygamma(*alike(n, input))
 
 
 def zeta(input, other):
