@@ -103,7 +103,7 @@ def test_a_sequence_whose_length_may_change_is_a_setting_like_any_other():
     assert gradient.asnumpy().tolist() == numpy.ones((1, 2, 3)).tolist()
 
 
-@pytest.mark.parametrize("given", ["text", None, (1, "a")])
+@pytest.mark.parametrize("given", ["text", None, (1, "a"), {1: "a"}])
 def test_what_cannot_change_is_no_input(given):
     with pytest.raises(TypeError, match="mutable"):
         mutable(given)
