@@ -27,7 +27,8 @@ def penalty_of(layer, x, *weights):
         gradient = mindspore.grad(lambda x: (layer(x, *weights) ** 3).sum())(x)
         return (ops.sqrt(ops.square(gradient).sum((1, 2, 3)) + 1e-6) - 1).pow(2).mean()
 
-    return mindspore.value_and_grad(steep, tuple(range(1 + len(weights))))(x, *weights)
+    value, found = mindspore.value_and_grad(steep, tuple(range(1 + len(weights))))(x, *weights)
+    return value, found if isinstance(found, tuple) else (found,)
 
 
 def require_near(found, wanted):
