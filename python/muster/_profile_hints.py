@@ -138,6 +138,8 @@ def _of_waiting(ranks):
 
 def hints(ranks):
     """Lines: what costs a tenth or more somewhere, most first."""
+    if not any(rank.data["ops"] for rank in ranks):
+        return "no op of Muster's ran: a profile does not see what other libraries compute\n"
     can_tell_waiting = len({len(rank.calls) for rank in ranks}) == 1
     worst = {}
     for rank in ranks:

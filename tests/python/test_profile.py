@@ -189,6 +189,14 @@ def test_where_only_ops_take_time_nothing_else_is_blamed(tmp_path, capfd):
     assert found or "less than a tenth of the time to gain beside the ops" in printed
 
 
+def test_where_no_op_ran_that_is_said_and_nothing_is_blamed(tmp_path, capfd):
+    with train.profile(tmp_path):
+        busy(0.01)
+    printed = capfd.readouterr().out
+    assert "no op of Muster's ran: a profile does not see what other libraries compute" in printed
+    assert "to gain" not in printed
+
+
 def test_a_loop_by_hand_is_recorded_in_a_block(tmp_path, capfd):
     x = muster.Tensor(numpy.ones((64, 64), numpy.float32))
     with train.profile(tmp_path):
