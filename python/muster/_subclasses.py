@@ -169,7 +169,7 @@ def _finish(instance) -> None:
     kind = type(instance)
     if _core._is_ready(instance):
         return
-    base = next(parent for parent in kind.__mro__ if parent.__module__ == _core.__name__)
+    base = next(parent for parent in kind.__mro__ if getattr(_core, parent.__name__, None) is parent)
     if base not in _TAKES_NOTHING:
         raise TypeError(
             f"{kind.__qualname__}.__init__ does not call super().__init__(): add "
@@ -213,7 +213,28 @@ _ACTS_EARLY = {"__init__", "__new__", "__prepare__", "__init_subclass__", "__set
 _ACTS_EARLY |= {"__qualname__", "__doc__", "__dict__", "__weakref__"}
 
 
+# What asks about its classes, which goes on when a class has objects.
+_ASKS = {"__instancecheck__", "__subclasscheck__", "__str__", "__repr__"}
+
+
 _left = weakref.WeakKeyDictionary()  # classes, and the metaclass that each had
+
+
+def _go_on_asking(meta, ours) -> None:
+    """isinstance(), issubclass() and str() ask the metaclass that a class had, once there is such a one."""
+    for name in _ASKS:
+        if getattr(meta, name) not in (getattr(type, name), getattr(ours, name)):
+            _core._set_in_metaclass(name, _asking(name))
+
+
+def _asking(name):
+    plain = getattr(type, name)
+
+    def ask(cls, *others):
+        meta = _left.get(cls)
+        return plain(cls, *others) if meta is None else getattr(meta, name)(cls, *others)
+
+    return ask
 
 
 def _leave_metaclass(cls, root) -> None:
@@ -222,7 +243,7 @@ def _leave_metaclass(cls, root) -> None:
     ours = type(root)
     for meta in type(cls).__mro__[: type(cls).__mro__.index(ours)]:
         for name in vars(meta):
-            if name.startswith("__") and name not in _ACTS_EARLY:
+            if name.startswith("__") and name not in _ACTS_EARLY | _ASKS:
                 raise TypeError(
                     f"{meta.__qualname__}, the metaclass of {cls.__qualname__}, defines {name}, which would "
                     "be ignored: a metaclass of such a class may act while the class is made (__new__, "
@@ -234,6 +255,7 @@ def _leave_metaclass(cls, root) -> None:
     def new(cls, *args, **kwargs):
         for kind in cls.__mro__:
             if issubclass(kind, root) and type(kind) is not ours:
+                _go_on_asking(type(kind), ours)
                 _left[kind] = type(kind)
                 _core._leave_metaclass(kind)
         return own(cls, *args, **kwargs) if isinstance(own, types.FunctionType) else root.__new__(cls)
