@@ -340,7 +340,7 @@ __getattr__ = _names.missing(
     __name__,
     later=(
         *("boost", "experimental", "hal", "log", "mint", "numpy", "parallel", "profiler", "runtime"),
-        *("multiprocessing", "scipy", "version"),
+        *("device_context", "multiprocessing", "scipy", "version"),
     ),
     holders=_HOLDERS,
 )

@@ -15,6 +15,14 @@ def note_once(text: str) -> None:
         print(f"muster (as mindspore): {text}", file=sys.stderr, flush=True)
 
 
+def accelerator(device_target: str, asked_by: str) -> str | None:
+    """The name of a device that there is not, which run_on() answers for; None: it is the CPU."""
+    if device_target in _ACCELERATORS and os.environ.get("MUSTER_STRICT", "0") != "1":
+        return device_target
+    run_on(device_target, asked_by)
+    return None
+
+
 def run_on(device_target: str, asked_by: str) -> None:
     """'CPU'; 'GPU' and 'Ascend' run on the CPU after a warning, or with MUSTER_STRICT=1 are errors."""
     if device_target not in _ACCELERATORS:

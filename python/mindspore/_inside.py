@@ -146,6 +146,12 @@ def _defines(callback, name: str) -> bool:
     return getattr(type(callback), name) is not getattr(Callback, name)
 
 
+class Backend:
+    """The names of what collectives run by, of which Muster has its own here."""
+
+    UNDEFINED, HCCL, NCCL, HCCL_MPI, MCCL = "undefined", "hccl", "nccl", "hccl_mpi", "mccl"
+
+
 class StubTensor:
     """The class of tensors without elements yet, of which there are none here: isinstance says False."""
 
@@ -173,7 +179,9 @@ _HERE = {
     "mindspore.train.model": "_CallbackManager _StepSync _transfer_tensor_to_tuple",
 }
 _ELSEWHERE = {
-    "mindspore._c_expression": {"typing": "mindspore.common.dtype"},
+    "mindspore.common.tensor": {"_TensorMeta": "mindspore._tensors.TensorMeta"},
+    "mindspore.communication._comm_helper": {"Backend": "mindspore._inside.Backend"},
+    "mindspore.common.api": {"_pynative_executor": "mindspore._misc._pynative_executor"},
     "mindspore.common.hook_handle": {"HookHandle": "mindspore._hooks.HookHandle"},
     "mindspore.common.initializer": {"Tensor": "muster.Tensor"},
     "mindspore.common.sparse_tensor": {"RowTensorInner": "mindspore.common._sparse.RowTensor"},

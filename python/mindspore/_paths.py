@@ -11,6 +11,9 @@ def _below(module: str, parts: str, holder: str = "") -> dict[str, str]:
 # Other paths to the names of a module, many of older versions: the modules that hold them.
 OLDER_PATHS = {
     **_below("mindspore.common", "_stub_tensor api"),
+    "mindspore._c_expression.amp": "mindspore._amp_strategy",
+    "mindspore._c_expression.typing": "mindspore.common.dtype",
+    "mindspore.communication._comm_helper": "mindspore.communication",
     "mindspore.common.seed": "mindspore.common",
     "mindspore.common.tensor": "mindspore.common",
     "mindspore.common.jit_config": "mindspore.common",
@@ -46,7 +49,6 @@ OLDER_PATHS = {
             "mindspore.ops.composite.multitype_ops",
             "mindspore.ops.composite.multitype_ops.zeros_like_impl",
             "mindspore.ops.function",
-            "mindspore.ops.operations._inner_ops",
             "mindspore.ops.operations._map_tensor_ops",
             "mindspore.ops.operations._quant_ops",
             "mindspore.ops.operations._rl_inner_ops",
@@ -72,6 +74,7 @@ OLDER_PATHS = {
         "mindspore.ops",
     ),
     "mindspore.ops.operations._embedding_cache_ops": "mindspore.ops._embedding_caches",
+    "mindspore.ops.operations._inner_ops": "mindspore.ops._inner_primitives",
     "mindspore.ops.operations._grad_ops": "mindspore.ops._gradient_primitives",
     "mindspore.ops.operations._scalar_ops": "mindspore.ops._sequence_primitives",
     "mindspore.ops.operations._sequence_ops": "mindspore.ops._sequence_primitives",
@@ -205,6 +208,7 @@ BESIDE_FUNCTIONS = {
     "mindspore.common.no_inline": "mindspore",
     "mindspore.common.recompute": "mindspore",
     "mindspore.nn.optim.thor": "mindspore.nn",
+    "mindspore.profiler.schedule": "mindspore.profiler",
     "mindspore.parallel.parameter_broadcast": "mindspore.parallel",
     "mindspore.parallel.shard": "mindspore.parallel",
     "mindspore.run_check": "mindspore",

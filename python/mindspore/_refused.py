@@ -5,6 +5,8 @@ that are not in this table are still an error where they are imported. `hasattr`
 does of MindSpore's.
 """
 
+import functools
+
 _COMPLEX = ("Muster has no complex numbers", "keep real and imaginary part in two tensors, or use numpy")
 _DEVICES = "it is made for Ascend or GPU, not for a CPU"
 _MINDIR = (
@@ -47,6 +49,10 @@ _REPLAY = (
 )
 _EXECUTOR = ("it is of MindSpore's own executor", "leave it out: nothing here depends on it")
 _QUANT = ("Muster does not quantize networks", "round weights with functions of mindspore.ops")
+_NO_KERNEL = ("MindSpore has no kernel of it for a CPU either", "write it with functions of mindspore.ops")
+_OF_GRAPHS = ("MindSpore's compiler puts it into graphs", "write what it stands for in Python")
+_SECOND = ("it is the gradient of a gradient", "take the gradient of mindspore.grad(...) once more")
+_LATER_GRADIENT = ("this op is to come", "take the gradient of the op itself with mindspore.grad")
 _PREFETCH = ("it belongs to a device that computes in queues of its own", "leave it out on a CPU")
 
 # Reason and way out, and where the names stand.
@@ -123,6 +129,67 @@ _TABLE = (
         },
     ),
     (
+        _NO_KERNEL,
+        {
+            "mindspore.ops.operations._grad_ops": """
+                AvgPoolGradGe AvgPoolGradV1 AvgPoolGradVm BNTrainingReduceGrad BNTrainingUpdateGrad
+                BasicLSTMCellCStateGrad BasicLSTMCellInputGrad BasicLSTMCellWeightGrad
+                DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput DynamicGRUV2Grad
+                DynamicRNNGrad EmbeddingLookupCommGrad FlashAttentionScoreGrad GRUV2Grad GruGradData
+                GruGradWeight InstanceNormGrad LSTMGradData LSTMGradWeight MapTensorGetGrad
+                NeighborExchangeV2Grad ParallelResizeBilinearGrad RandomGammaGrad RefToEmbed RmsNormGrad
+                SyncBatchNormGrad WKVGrad
+            """,
+            "mindspore.ops.operations._inner_ops": """
+                AntiQuant ApplyCamePart1 ApplyCamePart2 ApplyCamePart3 ApplyCamePart4 Centralization
+                ConfusionMulGrad DSDGrad DSDMatmul DecodeImage Dequant DynamicResizeNearestNeighbor
+                ErrorOnDynamicShapeInput FFN FlattenConcat GpuConvertToDynamicShape KMeansCentroids MatmulDDS
+                MatmulDDSGrad NonZeroWithValue NonZeroWithValueShape ParallelResizeBilinear Quant StackDestroy
+                StackInit StackPop StackPush TileSize TopKRouter TopPRouter
+            """,
+        },
+    ),
+    (
+        (_DEVICES, "use ops.MaxPoolWithArgmaxV2 or ops.max_pool2d"),
+        {
+            "mindspore.ops.auto_generate": """
+                MaxPoolGradWithIndices MaxPoolGradWithMask MaxPoolWithIndices MaxPoolWithMask
+            """
+        },
+    ),
+    (
+        _OF_GRAPHS,
+        {
+            "mindspore.ops": """
+                CopyWithSlice DumpGradient GeSwitch GetNext MapCacheIdx Merge Morph PyExecute Reshard Reusing
+                UpdateState
+            """,
+            "mindspore.ops.operations._inner_ops": """
+                CellBackwardHook CheckBprop DynamicBroadcastGradientArgs Format GetGrad GetitemTensorIndexInfo
+                IsConstant IsInstance IsParameter IsSubClass MatrixSetDiag MixedPrecisionCast PartitionedCall
+                SetitemTensorIndexInfo TensorCopySlices TopTypeof
+            """,
+        },
+    ),
+    (
+        ("this op is to come", "gather or scatter tensors of one size, or use mindspore.mint.distributed"),
+        {"mindspore.ops": "AllGatherV BatchISendIRecv ReduceScatterV _AllSwap"},
+    ),
+    (
+        _SECOND,
+        {"mindspore.ops.operations._grad_ops": "BatchNormGradGrad LayerNormGradGrad MaxPool3DGradGrad"},
+    ),
+    (
+        _LATER_GRADIENT,
+        {
+            "mindspore.ops.operations._grad_ops": """
+                Conv3DBackpropFilter IgammaGradA InstanceNormV2Grad LSTMGrad LuUnpackGrad
+                MaxPoolGradWithArgmax PSROIPoolingGrad PsROIPoolingGrad ResizeV2Grad
+            """,
+            "mindspore.ops.operations._inner_ops": "PsROIPooling",
+        },
+    ),
+    (
         _REPLAY,
         {
             "mindspore.ops.operations._rl_inner_ops": """
@@ -159,10 +226,10 @@ _TABLE = (
         _EXECUTOR,
         {
             "mindspore._c_expression": """
-                Cell_ MSContext ParamInfo _empty_instance _framework_profiler_step_end
-                _framework_profiler_step_start _ms_memory_recycle disable_multi_thread is_reboot_node
+                Cell_ _framework_profiler_step_end _framework_profiler_step_start is_reboot_node
                 jit_mode_pi_disable jit_mode_pi_enable swap_cache
             """,
+            "mindspore.communication._comm_helper": "CollectiveManager",
             "mindspore.common.api": "_convert_python_data cells_compile_cache flops_collection",
             "mindspore.ops.operations.math_ops": "NPUClearFloatStatusV2 NPUGetFloatStatusV2",
         },
@@ -212,6 +279,13 @@ _TABLE = (
             "mindspore": "export_split_mindir parse_print",
             "mindspore.train": "export_split_mindir parse_print",
         },
+    ),
+    (
+        (
+            "checkpoints are written and read by their own code",
+            "use mindspore.save_checkpoint, load_checkpoint",
+        ),
+        {"mindspore.train.serialization": "_exec_save _parse_ckpt_proto"},
     ),
     (
         _REWRITE,
@@ -313,12 +387,64 @@ class Refused(type):
         return f"<{cls.path}, which Muster has not>"
 
 
-def find(path: str) -> Refused | None:
+# Names of mindspore.ops with a capital that are no ops, but make kernels.
+_MAKERS = frozenset(
+    ["AiCPURegOp", "AkgAscendRegOp", "AkgGpuRegOp", "CpuRegOp", "CustomOpBuilder", "TBERegOp"]
+)
+
+
+def is_op(path: str) -> bool:
+    """Whether the name is that of an op's class: modules make such objects when they are imported."""
+    module, _, name = path.rpartition(".")
+    return module.startswith("mindspore.ops") and name.lstrip("_")[0].isupper() and name not in _MAKERS
+
+
+@functools.cache
+def ops_below(module: str) -> tuple[str, ...]:
+    """The names of the module's ops that are in the table."""
+    return tuple(
+        path.rpartition(".")[2] for path in _ROWS if path.rpartition(".")[0] == module and is_op(path)
+    )
+
+
+def _refused_op(name: str, members: dict) -> type:
+    """The class of an op, of which there are objects with settings, as MindSpore has them where no kernel is:
+    calling one is refused."""
+    from mindspore.ops._primitive import Primitive
+
+    def __init__(self, *args, **kwargs):  # noqa: N807 - it becomes the class's own
+        Primitive.__init__(self, name)
+
+    def __call__(self, *args, **kwargs):  # noqa: N807
+        raise NotImplementedError(self.text)
+
+    return type(name, (Primitive,), {**members, "__init__": __init__, "__call__": __call__})
+
+
+def find(path: str) -> type | None:
     """What stands at a name of the table; None for other names."""
     row = _ROWS.get(path)
     if row is None:
         return None
-    module, _, name = path.rpartition(".")
+    name = path.rpartition(".")[2]
     reason, way = row
+    members = _members_of(path, reason, way)
+    return _refused_op(name, members) if is_op(path) else Refused(name, (), members)
+
+
+def op_of_accelerators(path: str) -> type:
+    """The class of an op that MindSpore has in its tables, and no one calls by it on a CPU."""
+    reason = "it is what functions call on accelerators"
+    way = "call the function of mindspore.mint or mindspore.ops, or the method of Tensor"
+    return _refused_op(path.rpartition(".")[2], _members_of(path, reason, way))
+
+
+def _members_of(path: str, reason: str, way: str) -> dict:
     text = f"{path} is not provided by Muster: {reason}; {way} (docs/guide/mindspore.md)"
-    return Refused(name, (), {"__module__": module, "__doc__": text, "path": path, "text": text, "way": way})
+    return {"__module__": path.rpartition(".")[0], "__doc__": text, "path": path, "text": text, "way": way}
+
+
+def way_out(value: object) -> str | None:
+    """What to do instead of something that is refused; None for what is not."""
+    is_op_of_it = isinstance(value, type) and {"path", "way"} <= vars(value).keys()
+    return value.way if isinstance(value, Refused) or is_op_of_it else None

@@ -1,5 +1,7 @@
 """mindspore.amp: mixed precision, in bfloat16, and loss scales."""
 
+import collections
+
 import muster.amp
 from muster.amp import get_black_list, get_white_list
 
@@ -102,4 +104,25 @@ __all__ = [
     "get_black_list",
     "get_white_list",
 ]
-__getattr__ = _names.missing(__name__)
+_missing = _names.missing(__name__)
+_AUTO = {
+    "AMP_AUTO_WHITE_LIST": """
+        Conv2D Conv3D Conv2DTranspose Conv3DTranspose MatMul BatchMatMul PReLU
+    """,
+    "AMP_AUTO_BLACK_LIST": """
+        Pow ACos Asin Cosh Erfinv Exp Expm1 Log Log1p Reciprocal Rsqrt Sinh Tan Softplus LayerNorm BatchNorm
+        KLDivLoss SmoothL1Loss MultilabelMarginLoss SoftMarginLoss TripletMarginLoss MultiMarginLoss
+        BCEWithLogitsLoss Pdist Cdist Renorm ReduceProd Softmax LogSoftmax LogSoftmaxExt CumProd CumSum
+        NLLLoss
+    """,
+}
+AMP_PRIM_ARG_TABLE = collections.defaultdict(list)  # inputs of ops that alone are cast: of none
+
+
+def __getattr__(name: str):
+    if name not in _AUTO:
+        return _missing(name)
+    from mindspore.ops import operations  # with the first use: imports stay fast
+
+    globals()[name] = [getattr(operations, each) for each in _AUTO[name].split()]
+    return globals()[name]

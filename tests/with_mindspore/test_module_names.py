@@ -49,7 +49,7 @@ def test_what_is_refused_is_refused_under_the_paths_of_functions_and_primitives(
         with pytest.raises(NotImplementedError, match=rf"mindspore.ops.{name} is not provided"):
             getattr(functional, name)(mindspore.Tensor([1.0]))
     with pytest.raises(NotImplementedError, match="DynamicRNN is not provided"):
-        operations.DynamicRNN()
+        operations.DynamicRNN()(1)
 
 
 def test_functions_are_one_object_under_both_paths():

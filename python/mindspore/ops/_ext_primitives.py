@@ -5,7 +5,7 @@ import inspect
 from mindspore import _names, mint
 from mindspore import ops as named
 from mindspore.ops._primitive import Primitive
-from muster import ops
+from muster import float32, ops
 
 _OF_MINT = {
     "AddExt": "add",
@@ -70,6 +70,13 @@ def _by_order(function):
     return call
 
 
+class Empty(_Ext):
+    """A tensor whose elements nobody has set: zeros."""
+
+    def compute(self, size, dtype=None, device=None, pin_memory=False):
+        return ops.zeros((size,) if isinstance(size, int) else tuple(size), dtype or float32)
+
+
 class StackExt(_Ext):
     """mint.stack."""
 
@@ -123,5 +130,5 @@ def __getattr__(name: str):
     return made
 
 
-NAMES = frozenset((*_OF_MINT, "OneHotExt", "SliceExt", "SortExt", "StackExt", "Swiglu"))
+NAMES = frozenset((*_OF_MINT, "Empty", "OneHotExt", "SliceExt", "SortExt", "StackExt", "Swiglu"))
 _missing = _names.missing(__name__)

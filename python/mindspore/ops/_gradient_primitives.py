@@ -485,11 +485,23 @@ def _cholesky_grad(factor, dy):
 _plain("CholeskyGrad", _cholesky_grad)
 
 globals().update(_made)
-__all__ = sorted(_made)
-_missing = _names.missing("mindspore.ops.operations._grad_ops")
+_PATH = "mindspore.ops.operations._grad_ops"
+_missing = _names.missing(_PATH)
+
+
+def _shown():
+    from mindspore import _refused
+    from mindspore.ops import _further_gradients
+
+    base = ("Primitive", "PrimitiveWithInfer", "prim_attr_register")
+    return sorted({*_made, *_further_gradients.__all__, *_refused.ops_below(_PATH), *base})
 
 
 def __getattr__(name):
-    from mindspore.ops import _further_gradients  # it takes functions of this module
+    if name == "__all__":
+        return _shown()
+    from mindspore.ops import _further_gradients, primitive  # the first takes functions of this module
 
-    return getattr(_further_gradients, name) if name in _further_gradients.__all__ else _missing(name)
+    if name in _further_gradients.__all__:
+        return getattr(_further_gradients, name)
+    return getattr(primitive, name) if name in primitive.__all__ else _missing(name)

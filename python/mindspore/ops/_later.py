@@ -42,6 +42,7 @@ _MODULES = (
     "_taylor",
     "primitive",
     "_named",
+    "_view_primitives",
 )
 
 
@@ -56,8 +57,15 @@ def names() -> dict:
     return found
 
 
-def of(missing, own: list):
-    """The __getattr__ of a module that has the names of this one, too; `own` are its others."""
+def _refused_ops() -> tuple[str, ...]:
+    return importlib.import_module("mindspore._refused").ops_below("mindspore.ops")
+
+
+def of(missing, own: list, shows_refused=False):
+    """The __getattr__ of a module that has the names of this one, too; `own` are its others.
+
+    With `shows_refused` a star also takes the ops that are refused where they are called.
+    """
 
     def get(name: str):
         if name in ("P", "function"):
@@ -65,7 +73,7 @@ def of(missing, own: list):
         if name in ("auto_generate", "functional_overload"):
             return importlib.import_module(f"mindspore.ops.{name}")
         if name == "__all__":
-            return sorted({*own, *names()})
+            return sorted({*own, *names(), *(_refused_ops() if shows_refused else ())})
         if name.startswith("__") or name not in names():
             return missing(name)
         return names()[name]

@@ -4,7 +4,7 @@ import itertools
 import math
 
 import muster
-from mindspore.ops import _math
+from mindspore.ops import _array, _math
 from mindspore.ops._numbers import tensor
 from muster import ops
 
@@ -130,7 +130,7 @@ def roll(input, shifts, dims=None):
 
 
 def _cut(x, axis, begin, end):
-    return x[(slice(None),) * (axis % x.ndim) + (slice(begin, end),)]
+    return _array.part_of(x, (slice(None),) * (axis % x.ndim) + (slice(begin, end),))
 
 
 def _as_tuple(tensors):

@@ -26,6 +26,7 @@ class Primitive:
     _place = None
     _strategy = None
     _recomputes = False
+    _asks_for = None  # the accelerator of set_device()
     _kinds_of_inputs = ""
 
     def __init_subclass__(cls, **settings):
@@ -55,6 +56,8 @@ class Primitive:
     def _call(self, *inputs):
         if self._kinds_of_inputs:
             _inputs.check(type(self).__name__, self._kinds_of_inputs, inputs)
+        if self._asks_for is not None:
+            _device.run_on(self._asks_for, f"{self.name}.set_device()")
         if self._recomputes:
             return _core.recompute(_core._call_primitive, self._place, self.compute, inputs)
         return _core._call_primitive(self._place, self.compute, inputs)
@@ -72,7 +75,7 @@ class Primitive:
         return self
 
     def set_device(self, device_target: str) -> "Primitive":
-        """Where the op runs: 'CPU' is where it does; 'GPU' and 'Ascend' run there after a warning.
+        """Where the op runs: 'CPU' is where it does; 'GPU' and 'Ascend' run there, too, and a call says so.
 
         Raises:
             TypeError: `device_target` is no string.
@@ -80,7 +83,7 @@ class Primitive:
         """
         if not isinstance(device_target, str):
             raise TypeError(f"set_device: device_target is a string, not {device_target!r}")
-        _device.run_on(device_target, f"{self.name}.set_device()")
+        self._asks_for = _device.accelerator(device_target, f"{self.name}.set_device()")
         return self.add_prim_attr("primitive_target", device_target)
 
     def set_stage(self, stage: int) -> "Primitive":

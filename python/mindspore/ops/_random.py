@@ -3,7 +3,7 @@
 import math
 
 import muster
-from mindspore.ops import _numbers
+from mindspore.ops import _array, _numbers
 from mindspore.ops._numbers import tensor
 from muster import _core, ops
 
@@ -205,7 +205,7 @@ def multinomial(input, num_samples, replacement=True, seed=None):
     totals = ops.cumsum(ops.cast(input, muster.float64), input.ndim - 1)
     rows = ops.reshape(totals, (-1, input.shape[-1]))
     part = _drawn("random_uniform", (rows.shape[0], num_samples), muster.float64, seed or 0)
-    found = ops.searchsorted(rows, ops.mul(part, rows[:, -1:]), True)
+    found = ops.searchsorted(rows, ops.mul(part, _array.part_of(rows, (slice(None), slice(-1, None)))), True)
     found = ops.minimum(found, input.shape[-1] - 1)
     return ops.cast(ops.reshape(found, (*input.shape[:-1], num_samples)), muster.int32)
 

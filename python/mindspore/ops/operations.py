@@ -28,4 +28,4 @@ _own = [
     *_training_primitives.__all__,
 ]
 __path__ = []  # older paths lie below
-__getattr__ = _later.of(_names.missing(__name__), _own)
+__getattr__ = _later.of(_names.missing(__name__), _own, shows_refused=True)

@@ -1,5 +1,6 @@
 """mindspore.profiler: where the time goes, written as Muster's profile (a table and a trace for Perfetto)."""
 
+import enum
 import os
 import weakref
 
@@ -7,6 +8,15 @@ from mindspore import _device, _names
 from muster import _core, _profile
 
 _written: dict[str, int] = {}  # by folder: profiles that this process has written there
+
+
+class ProfilerAction(enum.Enum):
+    """What a profiler does in a step."""
+
+    NONE = 0
+    WARM_UP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
 
 
 class _Schedule:

@@ -1,6 +1,9 @@
 """mindspore.ops.auto_generate: where MindSpore has the functions and classes that are made from tables."""
 
+import sys
+
 from mindspore import _names
+from mindspore.ops.auto_generate import _classes
 
 
 def named_like(module: str, *endings: str):
@@ -8,10 +11,12 @@ def named_like(module: str, *endings: str):
     missing = _names.missing(module)
 
     def get(name: str):
+        if name == "__all__":
+            return sorted(_classes.NAMES)
         if name.startswith("__"):
             return missing(name)
-        from mindspore import mint, ops
-        from mindspore.ops import _ext_primitives, _gradient_primitives
+        from mindspore import _refused, mint, ops
+        from mindspore.ops import _ext_primitives, _gradient_primitives, _primitive
 
         if name in _ext_primitives.NAMES:
             return getattr(_ext_primitives, name)
@@ -22,6 +27,13 @@ def named_like(module: str, *endings: str):
         else:
             places = (ops, ops.operations, _gradient_primitives, *own)
         found = next((each for place in places if (each := getattr(place, plain, None)) is not None), None)
+        if plain != name and isinstance(found, type) and _primitive.settings_of(found):
+            found = None  # its namesake takes as inputs what the class is made with
+        if found is None:
+            found = _refused.find(f"mindspore.ops.auto_generate.{name}")
+        if found is None and name in _classes.NAMES:
+            found = _refused.op_of_accelerators(f"{module}.{name}")
+            setattr(sys.modules[module], name, found)
         return missing(name) if found is None else found
 
     return get

@@ -2,5 +2,4 @@
 
 from mindspore.ops.auto_generate import named_like
 
-__all__: list = []
 __getattr__ = named_like(__name__, "_ext_op", "_op", "_ext_impl", "_impl", "Ext", "_ext")

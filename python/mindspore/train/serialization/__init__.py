@@ -252,6 +252,9 @@ __all__ = [
 __getattr__ = _names.missing(
     __name__,
     holders={
+        **dict.fromkeys(
+            ("tensor_to_ms_type", "tensor_to_np_type"), "mindspore.train.serialization._element_types"
+        ),
         **dict.fromkeys(("convert_model", "load"), "mindspore.train._mindir._cells"),
         "check_checkpoint": "mindspore.train.serialization._checksums",
     },
