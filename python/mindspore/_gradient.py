@@ -5,7 +5,7 @@ import math
 import sys
 
 import muster
-from mindspore import _tensors
+from mindspore import _tensor_weights, _tensors
 from muster import _core, ops
 
 
@@ -66,10 +66,11 @@ def _of_tensors(fn, positions, weights=None, has_aux=False, is_whole=False):
     """
     _refuse_without_gradients()
     functions = {}
+    takes = _tensor_weights if _tensor_weights.is_own(weights) else muster
 
     def function_for(places):
         if places not in functions:
-            functions[places] = muster.value_and_grad(fn, places, weights, has_aux)
+            functions[places] = takes.value_and_grad(fn, places, weights, has_aux)
         return functions[places]
 
     def both(*args, **kwargs):

@@ -59,6 +59,21 @@ class _Executor:
         _core._set_without_gradient(is_off)
         return not is_off
 
+    def set_enable_grad(self, flag: bool) -> None:
+        """Whether what is computed from now on has gradients, as no_grad() sets it for its lines."""
+        if not isinstance(flag, bool):
+            raise TypeError(f"set_enable_grad() takes True or False, not {flag!r}")
+        _core._set_without_gradient(not flag)
+
+    def requires_grad(self) -> bool:
+        """Whether what is computed now is part of a gradient that is being taken."""
+        return self.enable_grad() and _core._notes_gradients()
+
+    grad_flag = requires_grad
+
+    def set_grad_flag(self, flag: bool) -> None:
+        """Nothing: a function whose gradient is asked for is known by it."""
+
 
 _pynative_executor = _Executor()
 

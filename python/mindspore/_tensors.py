@@ -9,6 +9,12 @@ from mindspore import _device
 from muster import _core
 
 Tensor = muster.Tensor
+
+
+class TensorMeta(type(Tensor)):
+    """What metaclasses of scripts' own classes of tensors derive from."""
+
+
 _numbers = itertools.count()
 _hooked = {}  # by the id of a tensor: (what tells its end, the functions its gradient goes through)
 
@@ -224,9 +230,31 @@ def asnumpy(self):
     return array if array.flags.writeable else array.copy()
 
 
+def _data_ptr(self) -> int:
+    from mindspore._members import _facts
+
+    return _facts.data_ptr(self)
+
+
+# The members that MindSpore's have in C++, which stay when a library sets its own for all tensors.
+_PLAIN = {
+    "_shape": Tensor.shape,
+    "_dtype": Tensor.dtype,
+    "_size": Tensor.size,
+    "_nbytes": Tensor.nbytes,
+    "_itemsize": property(lambda self: self._nbytes // max(self._size, 1)),
+    "_item": Tensor.item,
+    "_tolist": Tensor.tolist,
+    "_data_ptr": _data_ptr,
+}
+
+
 def install() -> None:
     """Tensors of both packages are one class, so both have these members once mindspore is imported."""
     Tensor.asnumpy = Tensor.numpy = asnumpy
+    Tensor.param_info = None  # what libraries with parameters of their own set on a tensor
+    for name, member in _PLAIN.items():
+        setattr(Tensor, name, member)
     Tensor.register_hook = register_hook
     Tensor.__deepcopy__ = deepcopy
     Tensor.__array_priority__ = property(_array_priority)

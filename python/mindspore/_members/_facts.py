@@ -98,8 +98,16 @@ def storage_offset(self):
 
 
 def data_ptr(self):
-    """The address of the elements in memory."""
-    return self.asnumpy().ctypes.data
+    """The address of the elements in memory, which from now on this object alone has.
+
+    What is written there changes this tensor and no other: those that were made of it, or had the same
+    elements, keep what they have. The address holds until the tensor gets another value.
+    """
+    if self.dtype == muster.bfloat16:
+        raise NotImplementedError("data_ptr() of bfloat16 is not provided: cast the tensor to float32 first")
+    if not isinstance(self, muster.Parameter):
+        _core._set_value(self, self.__deepcopy__({}))
+    return _tensors._view(self).ctypes.data
 
 
 @property

@@ -24,6 +24,13 @@ class _Kind(type):
     def __instancecheck__(cls, instance) -> bool:
         return type.__instancecheck__(cls, instance) or (isinstance(instance, DType) and cls._has(instance))
 
+    def __setattr__(cls, name: str, value) -> None:
+        """What a library sets on Type, the dtypes have, too, as those of MindSpore: they are Types there."""
+        if cls.__bases__ == (object,):
+            own = next((key for key, known in vars(cls).items() if known is value), None)
+            setattr(DType, name, value if own is None else getattr(DType, own))
+        super().__setattr__(name, value)
+
 
 class Type(metaclass=_Kind):
     """What is no dtype of tensors, but has a name in MindSpore: `number`, `tensor_type`, `string`."""
@@ -69,6 +76,14 @@ class Float(Type):
         return dtype in (float16, float32, float64)
 
 
+class BFloat(Type):
+    """bfloat16."""
+
+    @classmethod
+    def _has(cls, dtype: DType) -> bool:
+        return dtype is bfloat16
+
+
 class Bool(Type):
     """Truth values."""
 
@@ -86,11 +101,11 @@ class Complex(Type):
 
 
 class Number(Type):
-    """Any numbers."""
+    """Any numbers, truth values among them."""
 
     @classmethod
     def _has(cls, dtype: DType) -> bool:
-        return False
+        return True
 
 
 class List(Type):

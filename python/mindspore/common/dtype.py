@@ -2,6 +2,7 @@
 
 from mindspore import _names
 from mindspore.common._types import (
+    BFloat,  # noqa: F401 - of mindspore._c_expression.typing
     Bool,
     Complex,
     Float,
@@ -80,6 +81,7 @@ cdouble = complex128
 
 _HOLDERS = {"QuantDtype": "mindspore.common._quantized"}
 
+# Without bool, float and int: a star would hide those of Python.
 __all__ = [
     "Bool",
     "Complex",
@@ -95,7 +97,6 @@ __all__ = [
     "UInt",
     "all_types",
     "bfloat16",
-    "bool",
     "bool_",
     "byte",
     "cdouble",
@@ -106,7 +107,6 @@ __all__ = [
     "double",
     "dtype_to_nptype",
     "dtype_to_pytype",
-    "float",
     "float8_e4m3fn",
     "float8_e5m2",
     "float16",
@@ -117,7 +117,6 @@ __all__ = [
     "get_py_obj_dtype",
     "half",
     "hifloat8",
-    "int",
     "int8",
     "int16",
     "int32",
