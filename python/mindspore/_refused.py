@@ -176,6 +176,14 @@ _TABLE = (
         {"mindspore.ops": "AllGatherV BatchISendIRecv ReduceScatterV _AllSwap"},
     ),
     (
+        ("this op is to come", "use what mindspore.nn or mindspore.ops has of that name"),
+        {
+            "mindspore.ops.operations._inner_ops": """
+                ClipByNorm Lamb MatrixDiag MatrixDiagPart SyncBatchNorm
+            """
+        },
+    ),
+    (
         _SECOND,
         {"mindspore.ops.operations._grad_ops": "BatchNormGradGrad LayerNormGradGrad MaxPool3DGradGrad"},
     ),

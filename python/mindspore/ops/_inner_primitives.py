@@ -90,8 +90,8 @@ def _same_type_shape(x, y):
 
 SelectView = _view_primitives.SelectView
 _SHARED = """
-    Cast ClipByNorm ConvertToDynamic Cummin DynamicBroadcastTo DynamicStitch ExtractImagePatches Lamb
-    MatrixDiag MatrixDiagPart Primitive PrimitiveWithCheck PrimitiveWithInfer SiLU SyncBatchNorm
+    Cast ConvertToDynamic Cummin DynamicBroadcastTo DynamicStitch ExtractImagePatches Primitive
+    PrimitiveWithCheck PrimitiveWithInfer SiLU
 """
 globals().update(_made)
 _missing = _names.missing("mindspore.ops.operations._inner_ops")
