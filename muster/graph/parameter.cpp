@@ -101,7 +101,7 @@ void set_write_observer(WriteObserver observer) { process_state().write_observer
 
 void Parameter::note_write() {
   ProcessState& state = process_state();
-  state.parameter_writes.fetch_add(1, std::memory_order_relaxed);
+  if (!is_statistic_) state.parameter_writes.fetch_add(1, std::memory_order_relaxed);
   if (const WriteObserver observer = state.write_observer.load(std::memory_order_relaxed)) observer(*this);
 }
 

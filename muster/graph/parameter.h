@@ -174,7 +174,8 @@ void tell_namesakes_apart(bool apart);
 // Names count from the first again: after set_seed.
 void forget_namesakes();
 
-// How often any parameter of this process was written or set. Any thread.
+// How often any parameter of this process was written or set, but for statistics, which say themselves that
+// they are each worker's own. Any thread.
 std::uint64_t parameter_writes();
 
 // Called with each parameter that is written or set, on the thread that does it; null, the default: none.

@@ -148,6 +148,35 @@ Result<> check_equal_marks(std::span<const graph::ParameterPtr> parameters, Comm
   return {};
 }
 
+Result<> check_equal_inputs(std::span<const Tensor> inputs, Communicator& communicator) {
+  if (communicator.size() == 1) return {};
+  const auto differs = [](const std::vector<std::uint32_t>& ranks, const std::string& what) {
+    return fail(
+        Code::invalid_argument,
+        fmt::format("rank {} gives the step {} than rank 0. Over a mesh every worker is given the whole "
+                    "batch, which the mesh cuts: read the same rows on all of them, without num_shards "
+                    "and shard_id, and with the same seed",
+                    fmt::join(ranks, ", "), what));
+  };
+  MUSTER_TRY(const auto counts, gather({inputs.size()}, communicator));
+  if (const auto ranks = ranks_unlike_rank_0(counts, 0); !ranks.empty())
+    return differs(ranks, fmt::format("another number of inputs ({} here)", inputs.size()));
+  if (inputs.empty()) return {};
+  Words mine;
+  for (const Tensor& input : inputs) {
+    mine.push_back(hash_text(fmt::format("{} {}", to_string(input.dtype()), to_string(input.shape()))));
+    mine.push_back(hash_bytes(input.bytes(), input.size_bytes()));
+  }
+  MUSTER_TRY(const auto rows, gather(mine, communicator));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    for (const std::size_t column : {2 * i, 2 * i + 1})
+      if (const auto ranks = ranks_unlike_rank_0(rows, column); !ranks.empty())
+        return differs(ranks, fmt::format("{} in input {} ({} {} here)",
+                                          column % 2 == 0 ? "another shape or dtype" : "other values", i,
+                                          to_string(inputs[i].dtype()), to_string(inputs[i].shape())));
+  return {};
+}
+
 namespace {
 
 constexpr std::size_t source_words = 64;

@@ -10,6 +10,7 @@
 #include "muster/train/job.h"
 #include "muster/train/process.h"
 #include "muster/train/session.h"
+#include "muster/train/shared_inputs.h"
 #include "muster/train/step_planner.h"
 
 namespace muster::train {
@@ -38,6 +39,7 @@ std::string row(double predicted, double measured, std::string_view what) {
 
 Result<bool> CostWatch::compiling(graph::Graph& graph, std::span<const Tensor> inputs,
                                   const graph::PlanOptions& options) {
+  MUSTER_TRY_VOID(compare_shared_inputs(graph, inputs));
   if (StepPlanner* const planner = process().planner) {
     MUSTER_TRY(const bool traces_again, planner->compiling(graph, inputs, options));
     if (traces_again) return true;

@@ -10,6 +10,7 @@
 #include "muster/graph/graph.h"
 #include "muster/train/job.h"
 #include "muster/train/parameters.h"
+#include "muster/train/shared_inputs.h"
 #include "muster/train/step_planner.h"
 
 namespace muster::train::parallel {
@@ -99,6 +100,7 @@ Result<> mesh(const std::vector<Axis>& axes, std::int64_t stages) {
   if (is_shared) MUSTER_TRY_VOID(make_groups(all, axes.size()));
   MUSTER_TRY_VOID(plan_steps(1, 1));  // none any more
   set_shares_batch(is_shared, text_of(all), static_cast<std::uint32_t>(stages));
+  if (is_shared) watch_shared_inputs();
   return {};
 }
 

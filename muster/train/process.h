@@ -160,6 +160,7 @@ struct Process {
   Explainer* explainer = nullptr;                        // in a process that `muster explain` has started
   std::atomic<graph::RunObserver*> cost_watch{nullptr};  // cost_watch.h; it stays when it has told
   StepLines* step_lines = nullptr;                       // step_lines.h; set before the first step
+  bool has_compared_inputs = false;                      // over a mesh: shared_inputs.h
   StepPlanner* planner = nullptr;                        // of parallel.plan(): step_planner.h
   std::shared_ptr<data::ItemTimes> item_times;           // of all passes, where steps are predicted
   std::atomic<MetricQueues*> metric_queues{nullptr};     // metric_writer.cpp

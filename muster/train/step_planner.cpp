@@ -13,6 +13,7 @@
 #include "muster/train/plan_search.h"
 #include "muster/train/process.h"
 #include "muster/train/session.h"
+#include "muster/train/shared_inputs.h"
 
 namespace muster::train {
 namespace {
@@ -149,6 +150,7 @@ Result<bool> StepPlanner::divide_weights(const graph::Graph& graph) {
 Result<bool> StepPlanner::compiling(graph::Graph& graph, std::span<const Tensor> inputs,
                                     const graph::PlanOptions& options) {
   if (world_size() == 1 || process().planner != this) return false;
+  MUSTER_TRY_VOID(compare_shared_inputs(graph, inputs));
   const bool trains = NotedGraph{.graph = graph, .inputs = {}, .options = {}}.trains();
   if (!layout_) {
     if (!trains) return false;

@@ -161,7 +161,7 @@ _TABLE = (
         _OF_GRAPHS,
         {
             "mindspore.ops": """
-                CopyWithSlice DumpGradient GeSwitch GetNext MapCacheIdx Merge Morph PyExecute Reshard Reusing
+                CopyWithSlice GeSwitch GetNext MapCacheIdx Merge Morph PyExecute Reshard Reusing
                 UpdateState
             """,
             "mindspore.ops.operations._inner_ops": """

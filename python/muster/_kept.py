@@ -1,7 +1,6 @@
 """What the body of a recoverable loop keeps from one step to the next, as points hold it."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NoReturn
 
 from muster._core import Callback, Cell, Parameter, Tensor
 
@@ -73,7 +72,7 @@ class _KeptElements(Callback):
         self.kept.update(state["kept"])
 
 
-def _refuse(name: object, kept: object) -> NoReturn:
+def _refuse(name: object, kept: object) -> None:
     raise TypeError(
         f"recoverable: states: '{name}' is {type(kept).__name__}, which has no state that could be set "
         "again: give a Parameter, a cell, a list or dict that the body changes in place, or an object with "

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from muster import _core, _draws
-from muster._kept import KeptObject, kept_in
+from muster import _core
 from muster.nn import Cell, Optimizer
 
 
@@ -71,7 +70,9 @@ def recoverable(
     first = steps[0] if steps else None
     others = [_cell_of(each) for each in optimizers if each is not first]
     everything = _Together(net, others) if others else net
-    parameters, kept = kept_in(states)
-    kept += [KeptObject(schedule) for each in optimizers for schedule in getattr(each, "schedules", ())]
+    from muster import _draws, _kept  # few scripts have such a loop
+
+    parameters, kept = _kept.kept_in(states)
+    kept += [_kept.KeptObject(schedule) for each in optimizers for schedule in getattr(each, "schedules", ())]
     steps = _core._recoverable(everything, first, dataset, epochs, save_steps, parameters, kept)
     return _draws.Steps(steps) if _draws.recovers() else steps  # type: ignore[return-value]

@@ -275,6 +275,29 @@ def test_workers_of_a_mesh_whose_rows_differ_are_told_before_the_first_step():
         )
 
 
+OTHER_BATCHES = """
+parallel.DIVIDED
+net = nn.Dense(12, 4)
+loss_fn, optimizer = nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1)
+step = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, optimizer.parameters)
+try:
+    loss, gradients = step(muster.Tensor(np.ones((4, 12), np.float32) * GIVEN), muster.Tensor([0, 1, 2, 3]))
+    print("trained")
+except ValueError as error:
+    print("refused:", error)
+"""
+
+
+@pytest.mark.parametrize("divided", ["mesh(data=2)", "plan(2, 1)", "plan()"])
+def test_a_loop_by_hand_over_a_mesh_is_told_of_batches_that_differ(divided):
+    code = OTHER_BATCHES.replace("DIVIDED", divided)
+    for text in outputs(code.replace("GIVEN", "(1 + rank)"), 2):
+        assert "refused: rank 1 gives the step other values in input 0 (float32 (4, 12) here)" in text
+        assert "read the same rows on all of them" in text
+    for text in outputs(code.replace("GIVEN", "1"), 2):
+        assert "trained" in text
+
+
 def test_workers_of_a_mesh_with_other_seeds_are_named_before_the_first_step():
     code = "muster.set_seed(7 + rank)\n" + stages_script(REFUSED, {"data": 1, "model": 2}, places="pass")
     for text in outputs(code, 2):

@@ -246,7 +246,7 @@ reducer = nn.DistributedGradReducer(net.trainable_params(), True, degree=1)
             r"DistributedGradReducer\(degree=4\).*provided",
         ),
         ("nn.Hardtanh(1.0, 0.0)", r"ValueError.*min_val 1\.0.*below.*max_val 0\.0"),
-        ("P.DynamicRNN()", r"mindspore\.ops\.DynamicRNN is not provided"),
+        ("P.DynamicRNN()(1)", r"mindspore\.ops\.DynamicRNN is not provided"),
     ],
 )
 def test_what_does_not_fit_is_said(statement, message):

@@ -231,7 +231,7 @@ def test_ops_of_other_threads_are_no_time_of_the_main_thread(tmp_path, capfd):
     assert threads == {"matmul": 1, "relu": 0}
 
 
-def test_ops_of_a_pipeline_are_reading_data(tmp_path, capfd):
+def test_ops_of_a_pipeline_are_not_the_computing_of_a_step(tmp_path, capfd):
     square = muster.Tensor(numpy.ones((384, 384), numpy.float32))
 
     def slow(x):
@@ -241,7 +241,8 @@ def test_ops_of_a_pipeline_are_reading_data(tmp_path, capfd):
 
     made_model().train(2, data(slow), train.Profiler(2, 11, tmp_path))
     shares, _ = shares_of(tmp_path)
-    assert max(shares, key=shares.get) == "reading data"
+    # The callback waits for the interpreter, which the function holds, so a part of it is the script's.
+    assert shares["computing"] < 0.1 and shares["reading data"] + shares["script"] > 0.9
 
 
 def test_a_script_that_sleeps_is_told_so(tmp_path, capfd):

@@ -274,6 +274,7 @@ def test_pipes_among_the_files_of_a_run_keep_nobody_waiting(tmp_path):
     for name in ("history.jsonl", "repository.json"):
         (tmp_path / "logs/a" / name).unlink(missing_ok=True)
         os.mkfifo(tmp_path / "logs/a" / name)
+    (tmp_path / "logs/a/flight").mkdir(exist_ok=True)
     os.mkfifo(tmp_path / "logs/a/flight/worker_0_1.flight")
     (tmp_path / "logs/b").mkdir()
     os.mkfifo(tmp_path / "logs/b/run.json")

@@ -90,15 +90,20 @@ def _method_of(function, name):
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
+    _tell_as(method, function)
+    return method
+
+
+def _tell_as(method, function) -> None:
+    """Documents the method as the function that it calls."""
     words = function.__doc__ or ""
     if (
-        type(function).__name__ == "nb_func"
-    ):  # whose words follow a signature; inspect.signature does not take it
+        type(function).__module__ == "nanobind"
+    ):  # words follow a signature; inspect.signature does not take it
         method.__doc__ = words.rpartition("\n\n")[2]
     else:
         method.__doc__ = words
-        method.__wrapped__ = function
-    return method
+        method.__wrapped__ = getattr(function, "__wrapped__", function)
 
 
 def _called_by(names, method):
@@ -111,8 +116,7 @@ def _called_by(names, method):
         return method(self, *args, **kwargs)
 
     call.__name__ = call.__qualname__ = method.__name__
-    call.__doc__ = method.__doc__
-    call.__wrapped__ = getattr(method, "__wrapped__", method)
+    _tell_as(call, method)
     return call
 
 

@@ -66,8 +66,11 @@ def scatter(self, dim=None, index=None, src=None, reduce=None, *, axis=None, val
 
 
 def scatter_add(self, *args, **kwargs):
-    """scatter_add(dim, index, src): the elements plus those of `src` at the indices of an axis;
-    scatter_add(indices, updates): plus updates at places that rows of indices name."""
+    """The elements plus others at indices.
+
+    scatter_add(dim, index, src): those of `src` at the indices of an axis; scatter_add(indices, updates):
+    updates at places that rows of indices name.
+    """
     by_rows = len(args) + len(kwargs) == 2
     names = ("indices", "updates") if by_rows else ("dim", "index", "src")
     given = {**dict(zip(names, args, strict=False)), **kwargs}

@@ -20,8 +20,10 @@ def _kept(tensor, dtype):
 
 
 def sum(self, axis=None, *others, dtype=None, keepdims=False, initial=None, dim=None, keepdim=False):
-    """sum(axis, dtype, keepdims, initial) or sum(dim, keepdim, dtype=...): the sum over the axes, plus
-    `initial`; of whole numbers and bool int64."""
+    """The sum over the axes, plus `initial`; of whole numbers and bool int64.
+
+    sum(axis, dtype, keepdims, initial) or sum(dim, keepdim, dtype=...).
+    """
     if others and isinstance(others[0], builtins.bool):
         others = (dtype, *others)
     given = dict(zip(("dtype", "keepdims", "initial"), others, strict=False))
