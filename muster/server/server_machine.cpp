@@ -118,10 +118,7 @@ ServerMachine::Waiting ServerMachine::waiting() const {
     if (std::ranges::any_of(pulls, [](const auto& each) { return !each.second.pull.is_ahead; }))
       ++found.workers;
   for (std::uint32_t worker = 0; found.workers > 0 && worker < config_.worker_num; ++worker)
-    if (next_[worker] <= applied_) {
-      found.last_missing = worker;
-      if (found.missing++ == 0) found.first_missing = worker;
-    }
+    if (next_[worker] <= applied_ && found.missing++ == 0) found.first_missing = worker;
   return found;
 }
 

@@ -120,7 +120,6 @@ class ServerMachine {
   struct Waiting {
     std::uint32_t workers = 0;
     std::uint32_t first_missing = 0;
-    std::uint32_t last_missing = 0;
     std::uint32_t missing = 0;
   };
   Waiting waiting() const;

@@ -166,8 +166,8 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   std::vector<Tensor> here;
   for (std::size_t i = 0; i < gradients.size(); ++i)
     if (is_reduced(i, gradients[i])) here.push_back(gradients[i]);
-  // Whether this worker has marked all parameters says nothing of the others; but who comes back to a job that
-  // recovers would compare alone.
+  // Whether this worker has marked all parameters says nothing of the others; but who comes back to a job
+  // that recovers would compare alone.
   if (here.empty() && (!has_servers() || membership.recovers() || is_checked(membership.epoch()))) {
     membership.report_step(++steps_);
     return reduced;

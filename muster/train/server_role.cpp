@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -123,41 +122,6 @@ class OtherServers {
   server::ParameterServer* server_ = nullptr;
 };
 
-// The first worker that has left well in this epoch: what it has not pushed never comes.
-class LeftWorker {
- public:
-  void left(std::uint64_t epoch, std::uint32_t rank) {
-    const std::lock_guard lock(mutex_);
-    if (!left_ || left_->epoch != epoch) left_ = Left{epoch, rank, real_clock().now()};
-  }
-  void formed() {
-    const std::lock_guard lock(mutex_);
-    left_.reset();
-  }
-  // Why those that wait here would wait for ever. What was sent before the end has come by then.
-  std::optional<Error> trouble(const server::ServerMachine::Waiting& waiting) const {
-    const std::lock_guard lock(mutex_);
-    if (!left_ || waiting.missing == 0) return std::nullopt;
-    if (left_->rank != waiting.first_missing && left_->rank != waiting.last_missing) return std::nullopt;
-    if (real_clock().now() - left_->since < patience) return std::nullopt;
-    return Error{Code::peer_lost,
-                 fmt::format("worker {} has left the job, and others wait for its gradients on parameter "
-                             "servers: all workers make the same number of steps; give each as many batches",
-                             left_->rank)};
-  }
-
- private:
-  static constexpr Duration patience = std::chrono::seconds(5);
-
-  struct Left {
-    std::uint64_t epoch = 0;
-    std::uint32_t rank = 0;
-    TimePoint since;
-  };
-  mutable std::mutex mutex_;
-  std::optional<Left> left_;
-};
-
 Result<std::unique_ptr<server::ParameterServer>> open(net::Loop& loop, const cluster::Settings& settings,
                                                       const cluster::Registration& registration,
                                                       const cluster::Node& node,
@@ -189,16 +153,12 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
                                                  cluster::Node& node,
                                                  const cluster::Interrupted& interrupted) {
   const auto others = std::make_shared<OtherServers>(node.roster());
-  const auto gone = std::make_shared<LeftWorker>();
-  node.on_epoch({.lost = [&registration](const cluster::Failure&) -> Result<cluster::DataEndpoint> {
-                   return cluster::DataEndpoint{registration.data_port, registration.local_name};
-                 },
-                 .formed =
-                     [others, gone](std::shared_ptr<const cluster::Roster> roster) {
-                       gone->formed();
-                       others->formed(std::move(roster));
-                     },
-                 .left = [gone](std::uint64_t epoch, std::uint32_t rank) { gone->left(epoch, rank); }});
+  node.on_epoch(
+      {.lost = [&registration](const cluster::Failure&) -> Result<cluster::DataEndpoint> {
+         return cluster::DataEndpoint{registration.data_port, registration.local_name};
+       },
+       .formed =
+           [others](std::shared_ptr<const cluster::Roster> roster) { others->formed(std::move(roster)); }});
   others->formed(node.roster());  // where one was formed just now
   if (node.rank() == 0) warn_of_copies_on_one_host(*node.roster(), settings.server_copies);
   const auto give_up = [&node](const Error& error) {
@@ -214,29 +174,17 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
   others->set_server(server->get());
   node.on_beat([state = (*server)->watch()] { return activity_of(state()); });
   std::atomic<bool> has_stopped = false;
-  std::optional<Error> endless;  // written before the loop is told to stop
-  const auto why = [&]() -> std::optional<Error> {
-    return (*server)->failure() ? (*server)->failure() : endless;
-  };
   std::thread thread([&] {
     loop.run();
     // Before wait() looks: it would say that a signal has interrupted this process.
-    if (const auto trouble = why()) give_up(*trouble);
+    if (const auto& trouble = (*server)->failure()) give_up(*trouble);
     has_stopped = true;
   });
-  const auto look = [&, state = (*server)->watch()] {
-    if (endless) return;
-    endless = gone->trouble(state().waiting);
-    if (endless) loop.post([&loop] { loop.stop(); });
-  };
-  auto failure = node.wait([&] {
-    look();
-    return has_stopped || (interrupted && interrupted());
-  });
+  auto failure = node.wait([&] { return has_stopped || (interrupted && interrupted()); });
   others->set_server(nullptr);
   loop.post([&loop] { loop.stop(); });
   thread.join();
-  if (const auto trouble = why()) return give_up(*trouble);
+  if (const auto& trouble = (*server)->failure()) return give_up(*trouble);
   if (failure || log_path->empty()) return failure;
   remove_files(*log_path);
   return failure;

@@ -102,10 +102,6 @@ ERRORS = {
         {"PENALTY": "0.01 * ops.reduce_sum(ops.square(table))"},
         "square cannot read table 'table.embedding_table'",
     ),
-    "a table is placed on one worker": (
-        {"PREPARED": "net.table.place('MS_WORKER', 0); net.fc.place('MS_WORKER', 1)"},
-        "'table.embedding_table' is on parameter servers, and its cell is placed on worker 0",
-    ),
     "an initializer is of the row that the worker has": (
         {"PREPARED": "table.set_data(nn.initializer('ones', (1, 4)))"},
         "'table.embedding_table' is (50, 4), the initializer is for (1, 4)",
@@ -119,16 +115,6 @@ def test_it_is_an_error_where(what):
     said, statuses = outputs(**options)
     assert any(told in each for each in said), "\n".join(said)
     assert 0 not in statuses
-
-
-def test_a_worker_that_makes_fewer_steps_than_the_others_is_named():
-    options = {
-        "PREPARED": "net.fc.set_param_ps()",
-        "AFTER_STEP": "if rank == 1 and step == 1: raise SystemExit",
-    }
-    said, statuses = outputs(**options)
-    assert statuses[0] != 0, said
-    assert "worker 1 has left the job" in said[0] and "as many batches" in said[0], said[0]
 
 
 def test_a_table_may_be_set_by_an_initializer_of_all_of_its_rows():
