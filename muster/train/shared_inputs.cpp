@@ -39,8 +39,7 @@ Result<> compare_shared_inputs(const graph::Graph& graph, std::span<const Tensor
 
 void watch_shared_inputs() {
   if (explain_mode() != ExplainMode::off || process().cost_watch.load() != nullptr) return;
-  static SharedInputsWatch watch;  // without a state
-  graph::observe_graphs(&watch);
+  graph::observe_graphs(new SharedInputsWatch);  // kept: a run may still look at it
 }
 
 }  // namespace muster::train
