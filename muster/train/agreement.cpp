@@ -108,44 +108,55 @@ Result<> check_equal_places(std::span<const PlacedCell> places, Communicator& co
   return fail(unlike_places(rows, ranks.front()));
 }
 
+namespace {
+
+// Of each parameter its name and what `told` says of it. `refuse` is given the first that differs, and the
+// ranks that are unlike rank 0.
+template <class Told, class Refuse>
+Result<> compare_parameters(std::span<const graph::ParameterPtr> parameters, Communicator& communicator,
+                            const Told& told, const Refuse& refuse) {
+  MUSTER_TRY_VOID(check_counts(parameters.size(), communicator));
+  if (parameters.empty()) return {};
+  Words mine;
+  for (const graph::ParameterPtr& parameter : parameters)
+    mine.push_back(hash_text(parameter->name() + " " + told(*parameter)));
+  MUSTER_TRY(const auto rows, gather(mine, communicator));
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (const auto ranks = ranks_unlike_rank_0(rows, i); !ranks.empty())
+      return fail(Code::invalid_argument, refuse(*parameters[i], ranks));
+  return {};
+}
+
+}  // namespace
+
 Result<> check_equal_layouts(std::span<const graph::ParameterPtr> parameters, Communicator& communicator) {
   if (communicator.size() == 1 || parameters.empty()) return {};
   const auto layout_of = [](const graph::Parameter& parameter) {
     return parameter.share() ? to_string(parameter.share()->layout) : std::string("whole");
   };
-  MUSTER_TRY_VOID(check_counts(parameters.size(), communicator));
-  Words mine;
-  for (const graph::ParameterPtr& parameter : parameters)
-    mine.push_back(hash_text(parameter->name() + " " + layout_of(*parameter)));
-  MUSTER_TRY(const auto rows, gather(mine, communicator));
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    if (const auto ranks = ranks_unlike_rank_0(rows, i); !ranks.empty())
-      return fail(
-          Code::invalid_argument,
-          fmt::format(
-              "rank {} has divided parameter '{}' otherwise than rank 0, or has another one there: on "
-              "this rank it is {}. Every rank must call shard() alike",
-              fmt::join(ranks, ", "), parameters[i]->name(), layout_of(*parameters[i])));
-  return {};
+  return compare_parameters(
+      parameters, communicator, layout_of,
+      [&](const graph::Parameter& parameter, const std::vector<std::uint32_t>& ranks) {
+        return fmt::format(
+            "rank {} has divided parameter '{}' otherwise than rank 0, or has another one there: on "
+            "this rank it is {}. Every rank must call shard() alike",
+            fmt::join(ranks, ", "), parameter.name(), layout_of(parameter));
+      });
 }
 
 Result<> check_equal_marks(std::span<const graph::ParameterPtr> parameters, Communicator& communicator) {
   if (communicator.size() == 1) return {};
-  MUSTER_TRY_VOID(check_counts(parameters.size(), communicator));
-  if (parameters.empty()) return {};
-  Words mine;
-  for (const graph::ParameterPtr& parameter : parameters)
-    mine.push_back(hash_text(parameter->name() + (graph::served_number(*parameter) ? " there" : " here")));
-  MUSTER_TRY(const auto rows, gather(mine, communicator));
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    if (const auto ranks = ranks_unlike_rank_0(rows, i); !ranks.empty())
-      return fail(
-          Code::invalid_argument,
-          fmt::format("rank {} has parameter '{}' elsewhere than rank 0, or has another one there: this "
-                      "rank has it {}. Every rank must call set_param_ps() alike",
-                      fmt::join(ranks, ", "), parameters[i]->name(),
-                      graph::served_number(*parameters[i]) ? "on the parameter servers" : "in the worker"));
-  return {};
+  const auto place_of = [](const graph::Parameter& parameter) {
+    return std::string(graph::served_number(parameter) ? "on the parameter servers" : "in the worker");
+  };
+  return compare_parameters(
+      parameters, communicator, place_of,
+      [&](const graph::Parameter& parameter, const std::vector<std::uint32_t>& ranks) {
+        return fmt::format(
+            "rank {} has parameter '{}' elsewhere than rank 0, or has another one there: this "
+            "rank has it {}. Every rank must call set_param_ps() alike",
+            fmt::join(ranks, ", "), parameter.name(), place_of(parameter));
+      });
 }
 
 Result<> check_equal_inputs(std::span<const Tensor> inputs, Communicator& communicator) {

@@ -24,7 +24,7 @@ std::string age_text(std::int64_t seconds) {
 
 }  // namespace
 
-bool NotedGraph::trains() const {
+bool trains(const graph::Graph& graph) {
   return !graph.losses.empty() || std::ranges::any_of(graph.nodes, [](const graph::Node& node) {
     return node.op->optimizer.exists();
   });

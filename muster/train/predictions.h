@@ -16,13 +16,16 @@
 
 namespace muster::train {
 
+// Whether it computes gradients, or updates parameters.
+bool trains(const graph::Graph& graph);
+
 // A graph as it was traced, and what its first call was given.
 struct NotedGraph {
   graph::Graph graph;
   std::vector<Tensor> inputs;
   graph::PlanOptions options;
 
-  bool trains() const;  // it computes gradients, or updates parameters
+  bool trains() const { return train::trains(graph); }
 };
 
 // The table in the file that MUSTER_CALL_TIMES names, else in that of this machine. Nothing where there is

@@ -32,7 +32,7 @@ Result<> compare_shared_inputs(const graph::Graph& graph, std::span<const Tensor
   if (session == nullptr || process().has_compared_inputs || !has_whole_batches()) return {};
   const Membership& membership = session->membership();
   if (membership.world_size() == 1 || membership.recovers() || membership.in_forked_child()) return {};
-  if (!NotedGraph{.graph = graph, .inputs = {}, .options = {}}.trains()) return {};
+  if (!trains(graph)) return {};
   process().has_compared_inputs = true;
   return session->collectives().call_all([&](Communicator& all) { return check_equal_inputs(inputs, all); });
 }

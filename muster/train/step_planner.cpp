@@ -151,7 +151,7 @@ Result<bool> StepPlanner::compiling(graph::Graph& graph, std::span<const Tensor>
                                     const graph::PlanOptions& options) {
   if (world_size() == 1 || process().planner != this) return false;
   MUSTER_TRY_VOID(compare_shared_inputs(graph, inputs));
-  const bool trains = NotedGraph{.graph = graph, .inputs = {}, .options = {}}.trains();
+  const bool trains = train::trains(graph);
   if (!layout_) {
     if (!trains) return false;
     MUSTER_TRY_VOID(decide(graph, inputs, options));

@@ -31,17 +31,6 @@ std::int64_t due_after(std::int64_t step) {
   return (step / far_apart + 1) * far_apart;
 }
 
-// Of elements that are spread over the whole parameter.
-std::uint32_t hash_of(const Tensor& values) {
-  const std::size_t size = size_bytes(values.dtype());
-  const auto count = static_cast<std::size_t>(values.elements());
-  const std::size_t taken = std::min(count, elements_hashed);
-  std::byte sample[elements_hashed * sizeof(double)];
-  for (std::size_t i = 0; i < taken; ++i)
-    std::memcpy(sample + i * size, values.bytes() + i * count / taken * size, size);
-  return static_cast<std::uint32_t>(hash_bytes(sample, taken * size));
-}
-
 // Workers have other pieces of a divided parameter. They fit together where all are of one whole: divided
 // alike, and begun with the same seed, or with files of one save.
 std::uint32_t hash_of_division(const graph::Parameter& parameter) {
@@ -72,7 +61,8 @@ cluster::ParameterReport report_of(const WatchedOptimizer& watched, bool with_na
     if (parameter == nullptr || parameter->absence() != nullptr || !is_equal_in_workers(*parameter)) continue;
     const std::size_t at = i * hashes / count;
     const std::uint32_t hash =
-        parameter->share() ? hash_of_division(*parameter) : hash_of(parameter->materialize(seed()));
+        parameter->share() ? hash_of_division(*parameter)
+                           : static_cast<std::uint32_t>(hash_of_sample(parameter->materialize(seed())));
     report.hashes[at] = report.hashes[at] * 31 + hash;
     names = hash_text(parameter->name(), names);
     if (with_names && report.names.size() <= at) report.names.resize(at + 1, parameter->name());
@@ -176,6 +166,16 @@ Result<> require_init(std::string_view what) {
                   "would train alone. Call muster.init() (mindspore.communication.init()) before it; "
                   "to train alone on purpose, unset MS_ROLE",
                   what, *role));
+}
+
+std::uint64_t hash_of_sample(const Tensor& values, std::uint64_t seed) {
+  const std::size_t size = size_bytes(values.dtype());
+  const auto count = static_cast<std::size_t>(values.elements());
+  const std::size_t taken = std::min(count, elements_hashed);
+  std::byte sample[elements_hashed * sizeof(double)];
+  for (std::size_t i = 0; i < taken; ++i)
+    std::memcpy(sample + i * size, values.bytes() + i * count / taken * size, size);
+  return hash_bytes(sample, taken * size, seed);
 }
 
 std::map<graph::ParameterPtr, std::int64_t> steps_of_optimizers() {

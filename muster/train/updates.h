@@ -17,6 +17,9 @@ namespace muster::train {
 // init() was never called.
 Result<> require_init(std::string_view what);
 
+// Of elements that are spread over the whole tensor: of parameters that drift apart nearly all do.
+std::uint64_t hash_of_sample(const Tensor& values, std::uint64_t seed = 0);
+
 // How many steps each optimizer has made, by the parameter that counts them.
 std::map<graph::ParameterPtr, std::int64_t> steps_of_optimizers();
 // Whether an optimizer that updates the parameter has made one.

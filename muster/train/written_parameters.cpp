@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "muster/train/front_end.h"
 #include "muster/train/process.h"
+#include "muster/train/updates.h"
 
 namespace muster::train {
 namespace {
@@ -17,18 +17,6 @@ namespace {
 constexpr std::int64_t first_steps = 8;
 constexpr std::int64_t sampled_steps = 64;
 constexpr std::int64_t steps_between = 61;
-constexpr std::size_t elements_sampled = 64;
-
-std::uint64_t hash_of(const Tensor& values, bool as_a_whole, std::uint64_t before) {
-  if (as_a_whole) return hash_bytes(values.bytes(), values.size_bytes(), before);
-  const std::size_t size = size_bytes(values.dtype());
-  const auto count = static_cast<std::size_t>(values.elements());
-  const std::size_t taken = std::min(count, elements_sampled);
-  std::byte sample[elements_sampled * sizeof(double) * 2];
-  for (std::size_t i = 0; i < taken; ++i)
-    std::memcpy(sample + i * size, values.bytes() + i * count / taken * size, size);
-  return hash_bytes(sample, taken * size, before);
-}
 
 }  // namespace
 
@@ -96,7 +84,11 @@ std::uint64_t WrittenParameters::hash(std::int64_t steps) {
   if (by_script_.empty() || have_differed_ || (!as_a_whole && steps >= sampled_steps)) return 0;
   std::uint64_t hash = 1;
   for (const graph::ParameterPtr& each : by_script_)
-    if (each->absence() == nullptr) hash = hash_of(each->materialize(seed()), as_a_whole, hash);
+    if (each->absence() == nullptr) {
+      const Tensor& values = each->materialize(seed());
+      hash =
+          as_a_whole ? hash_bytes(values.bytes(), values.size_bytes(), hash) : hash_of_sample(values, hash);
+    }
   return std::max<std::uint64_t>(hash, 1);
 }
 
