@@ -1,13 +1,15 @@
 // class Base(nn.Cell, abc.ABC): its metaclass has to derive from those of both, so ABCMeta becomes a base of
 // nanobind's. And class Tracker(type(nn.Cell)): nanobind knows its classes by their metaclass itself, so such
 // a one makes a class, which then gets nanobind's own (_subclasses.py). And class Net(Backbone, Mixin) of two
-// cells: nanobind takes one base of its own, so it is shown one while it looks at them.
+// cells: nanobind takes one base of its own, so it is shown one while it looks at them. And
+// Tensor.__init__ = function: nanobind makes objects by a short cut that would not look at it.
 #include <nanobind/stl/string.h>
 
 #include <string>
 
 #include "muster/nn/nn.h"
 #include "python/muster/bindings/bindings.h"
+#include "python/muster/bindings/process.h"
 
 namespace muster::python {
 namespace {
@@ -20,6 +22,25 @@ void set(PyTypeObject* type, const char* name, nb::handle value) {
 PyTypeObject* metaclass_of_library() { return Py_TYPE(nb::type<nn::Cell>().ptr()); }
 
 PyTypeObject* as_type(PyObject* object) { return reinterpret_cast<PyTypeObject*>(object); }
+
+// Sets an attribute of the metaclass, which scripts cannot.
+void set_in_metaclass(const char* name, nb::handle value) {
+  PyTypeObject* const metaclass = metaclass_of_library();
+  metaclass->tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;
+  set(metaclass, name, value);
+  metaclass->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
+  PyType_Modified(metaclass);
+}
+
+// An __init__ or __new__ that a script gives a class is called from then on: objects are made the long way.
+int set_on_class(PyObject* kind, PyObject* name, PyObject* value) {
+  const int failed = process().set_on_class(kind, name, value);
+  if (failed == 0 && value != nullptr && PyFunction_Check(value) != 0 &&
+      (PyUnicode_CompareWithASCIIString(name, "__init__") == 0 ||
+       PyUnicode_CompareWithASCIIString(name, "__new__") == 0))
+    as_type(kind)->tp_vectorcall = nullptr;
+  return failed;
+}
 
 // The library's own class that `kind` derives from; nullptr: it derives from none.
 PyTypeObject* library_class(PyTypeObject* kind) {
@@ -73,6 +94,8 @@ void allow_abstract_classes() {
   set(metaclass, "__instancecheck__", plain.attr("__instancecheck__"));
   set(metaclass, "__subclasscheck__", plain.attr("__subclasscheck__"));
   metaclass->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_BASETYPE;
+  process().set_on_class = metaclass->tp_setattro;
+  metaclass->tp_setattro = &set_on_class;
   PyType_Modified(metaclass);
 }
 
@@ -83,6 +106,8 @@ void bind_abstract_classes(nb::module_& core) {
     const nb::handle metaclass = reinterpret_cast<PyObject*>(metaclass_of_library());
     metaclass.attr("__init__")(kind, "", nb::tuple(), nb::dict());  // which looks at the bases
   });
+  core.def("_set_in_metaclass",
+           [](const std::string& name, nb::handle value) { set_in_metaclass(name.c_str(), value); });
   core.def("_leave_metaclass", [](nb::handle kind) {
     PyTypeObject* const before = Py_TYPE(kind.ptr());
     Py_SET_TYPE(kind.ptr(),

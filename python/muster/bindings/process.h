@@ -63,13 +63,14 @@ struct Process {
   std::array<Part, 2> last_parts;                                            // the last one first
   nb::object hook_caller;                                                    // of cells with hooks
   std::array<PyObject*, all_dtypes.size()> dtypes{};                         // kept, by number
-  PyObject* tensor_words = nullptr;   // kept, as the check; both null until `mindspore` is imported
-  nb::handle optimizer_check;         // called with a class' name and settings before an optimizer is made
-  std::set<Pass*> passes;             // under way
-  bool replicates_outputs = false;    // of functions that are made from now on, over the workers
-  bool merges_calls = false;          // of a cell and the one whose gradient is taken, in a trace
-  int traced_gradients = 0;           // functions of value_and_grad that are called in a trace now
-  std::uint64_t transform_calls = 0;  // of transforms by themselves
+  PyObject* tensor_words = nullptr;     // kept, as the check; both null until `mindspore` is imported
+  setattrofunc set_on_class = nullptr;  // nanobind's, of the library's classes
+  nb::handle optimizer_check;           // called with a class' name and settings before an optimizer is made
+  std::set<Pass*> passes;               // under way
+  bool replicates_outputs = false;      // of functions that are made from now on, over the workers
+  bool merges_calls = false;            // of a cell and the one whose gradient is taken, in a trace
+  int traced_gradients = 0;             // functions of value_and_grad that are called in a trace now
+  std::uint64_t transform_calls = 0;    // of transforms by themselves
   Computing computing;
   SignalLook signals;
   EndedStates ended_states;

@@ -287,7 +287,8 @@ void bind_reading(nb::class_<Value>& tensor) {
 }  // namespace
 
 void bind_tensor(nb::module_& core) {
-  nb::class_<Value> tensor(core, "Tensor", nb::type_slots(tensor_buffer_slots), nb::is_weak_referenceable(),
+  nb::class_<Value> tensor(core, "Tensor", nb::dynamic_attr(), nb::type_slots(tensor_buffer_slots),
+                           nb::is_weak_referenceable(),
                            "A dense array of one dtype, in memory, row by row. Tensors are values: their "
                            "elements do not change, and views of them handed to numpy are read-only. In code "
                            "that is being traced a tensor has a shape and a dtype, but no elements yet.");
