@@ -2,6 +2,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace muster {
@@ -39,6 +41,15 @@ Processor detect() {
 const Processor& this_processor() {
   static const Processor processor = detect();
   return processor;
+}
+
+bool may_use_tiles() {
+#if defined(__x86_64__)
+  constexpr long ask_for_state = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
+  return this_processor().amx_bf16 && syscall(SYS_arch_prctl, ask_for_state, tile_data) == 0;
+#else
+  return false;
+#endif
 }
 
 std::string_view to_string(Isa isa) {

@@ -31,6 +31,9 @@ std::span<const Kernel> usable_here(std::span<const Kernel> kernels) {
   const auto can_run = [](const Kernel& kernel) { return kernel.isa <= processor_isa(); };
   return {std::find_if(kernels.begin(), kernels.end(), can_run), kernels.end()};
 }
+// Whether this process may use AMX's tiles: it asks the system, which makes signal frames larger from then
+// on.
+bool may_use_tiles();
 // "AVX512_BF16 and AMX_BF16", "" when there is none.
 std::string bfloat16_instructions(const Processor& processor);
 

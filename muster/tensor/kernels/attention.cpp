@@ -324,6 +324,7 @@ namespace avx512 {
 #define MUSTER_LANES 16
 #define MUSTER_ROWS 14
 #define MUSTER_BFLOAT16 0
+#define MUSTER_AMX 0
 #include "muster/tensor/kernels/attention_simd.inc"
 }  // namespace avx512
 
@@ -332,28 +333,40 @@ namespace avx512_bf16 {
 #define MUSTER_LANES 16
 #define MUSTER_ROWS 14
 #define MUSTER_BFLOAT16 1
+#define MUSTER_AMX 0
 #include "muster/tensor/kernels/attention_simd.inc"
 }  // namespace avx512_bf16
+
+// AMX's own instructions are written out in attention_tiles.inc.
+namespace amx_bf16 {
+#define MUSTER_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512bf16,avx2,fma")))
+#define MUSTER_LANES 16
+#define MUSTER_ROWS 16
+#define MUSTER_BFLOAT16 1
+#define MUSTER_AMX 1
+#include "muster/tensor/kernels/attention_simd.inc"
+}  // namespace amx_bf16
 
 namespace avx2 {
 #define MUSTER_TARGET __attribute__((target("avx2,fma")))
 #define MUSTER_LANES 8
 #define MUSTER_ROWS 6
 #define MUSTER_BFLOAT16 0
+#define MUSTER_AMX 0
 #include "muster/tensor/kernels/attention_simd.inc"
 }  // namespace avx2
 
 constexpr std::array<AttentionKernel, 2> list{avx512::table(Isa::avx512, "avx512"),
                                               avx2::table(Isa::avx2, "avx2")};
 
-constexpr std::array<AttentionKernelOf<bfloat16>, 1> bfloat16_list{
-    avx512_bf16::table(Isa::avx512, "avx512_bf16")};
+constexpr std::array<AttentionKernelOf<bfloat16>, 2> bfloat16_list{
+    amx_bf16::table(Isa::avx512, "amx_bf16"), avx512_bf16::table(Isa::avx512, "avx512_bf16")};
 
 }  // namespace
 
 std::span<const AttentionKernelOf<bfloat16>> bfloat16_attention_kernels() {
   if (!this_processor().avx512_bf16) return {};
-  return bfloat16_list;
+  return std::span(bfloat16_list).subspan(may_use_tiles() ? 0 : 1);
 }
 
 std::span<const AttentionKernel> attention_kernels() {
