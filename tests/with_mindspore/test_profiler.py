@@ -1,5 +1,6 @@
 """mindspore.profiler: which steps are recorded, and where the profiles are."""
 
+import json
 import subprocess
 import sys
 
@@ -8,7 +9,13 @@ import numpy
 import pytest
 from job import clean_environment
 from mindspore import nn
-from mindspore.profiler import Profiler, profile, schedule, tensorboard_trace_handler
+from mindspore.profiler import (
+    DynamicProfilerMonitor,
+    Profiler,
+    profile,
+    schedule,
+    tensorboard_trace_handler,
+)
 
 from muster import _profile
 
@@ -137,6 +144,80 @@ def test_examples_of_mindspores_run(tmp_path, capfd, monkeypatch):
     with Profiler(schedule=wanted, on_trace_ready=tensorboard_trace_handler) as profiler:
         run_steps(profiler, 15)
     assert profiles(tmp_path) == ["data", "data/2"]
+
+
+def write_steps(folder, start, stop, **others):
+    (folder / "profiler_config.json").write_text(
+        json.dumps({"start_step": start, "stop_step": stop, "profiler_level": 1, **others})
+    )
+
+
+def recorded_steps(folder):
+    """How often an op ran that each step runs once."""
+    (rank,) = _profile._load(folder)
+    return {op[3] for op in rank.data["ops"]}
+
+
+def test_a_file_says_while_a_loop_runs_which_steps_are_recorded(tmp_path, capfd):
+    monitor = DynamicProfilerMonitor(tmp_path / "asked", tmp_path / "out")
+    assert json.loads((tmp_path / "asked/profiler_config.json").read_text())["start_step"] == -1
+    run_steps(monitor, 3)
+    assert profiles(tmp_path) == []
+    write_steps(tmp_path / "asked", 6, 8)
+    run_steps(monitor, 7)  # the fourth to the tenth
+    assert profiles(tmp_path / "out") == ["."]
+    assert recorded_steps(tmp_path / "out") == {3}
+    write_steps(tmp_path / "asked", 13, 13)
+    run_steps(monitor, 4)
+    assert recorded_steps(tmp_path / "out/2") == {1}
+    write_steps(tmp_path / "asked", 3, 5)
+    capfd.readouterr()
+    run_steps(monitor, 2)
+    assert "start_step is 3 in" in capfd.readouterr().out
+    assert profiles(tmp_path / "out") == [".", "2"]
+
+
+def test_a_file_says_which_steps_of_a_model_are_recorded(tmp_path, capfd):
+    write_steps(tmp_path, 2, 4)
+    monitor = DynamicProfilerMonitor(
+        cfg_path=str(tmp_path), output_path=str(tmp_path / "out"), poll_interval=1
+    )
+    net = nn.Dense(2, 1)
+    data = mindspore.dataset.NumpySlicesDataset((ROWS, ROWS[:, :1]), ["x", "y"]).batch(4)
+    model = mindspore.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+    model.train(1, data, callbacks=[monitor])
+    (rank,) = _profile._load(tmp_path / "out")
+    assert {op[3] for op in rank.data["ops"]} == {3}
+
+
+def test_a_recording_ends_where_the_file_says_other_steps_and_where_the_loop_ends(tmp_path, capfd):
+    write_steps(tmp_path, 1, 50)
+    monitor = DynamicProfilerMonitor(tmp_path, tmp_path / "out")
+    run_steps(monitor, 2)
+    write_steps(tmp_path, 4, 50)
+    run_steps(monitor, 3)  # the change is seen behind the third, and the fifth is recorded
+    assert profiles(tmp_path / "out") == ["."]
+    del monitor
+    assert profiles(tmp_path / "out") == [".", "2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"start_step": 2', "DynamicProfilerMonitor records nothing by"),
+        (
+            '{"start_step": "2", "stop_step": 3}',
+            "start_step is '2' and stop_step 3: numbers of steps are needed",
+        ),
+        ('{"start_step": 5, "stop_step": 3}', "stop_step is not before start_step"),
+        ("[]", "it is no object"),
+    ],
+)
+def test_mistakes_in_the_file_are_told_and_the_loop_goes_on(tmp_path, capfd, text, told):
+    (tmp_path / "profiler_config.json").write_text(text)
+    run_steps(DynamicProfilerMonitor(tmp_path, tmp_path / "out"), 4)
+    assert told in "".join(capfd.readouterr())
+    assert profiles(tmp_path) == []
 
 
 SCRIPT = """

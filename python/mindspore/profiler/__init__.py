@@ -5,6 +5,7 @@ import os
 import weakref
 
 from mindspore import _device, _names
+from mindspore.profiler._dynamic import DynamicProfilerMonitor
 from muster import _core, _profile
 
 _written: dict[str, int] = {}  # by folder: profiles that this process has written there
@@ -278,6 +279,7 @@ class mstx:  # noqa: N801
 
 __all__ = [
     "AicoreMetrics",
+    "DynamicProfilerMonitor",
     "ExportType",
     "HostSystem",
     "Profiler",
