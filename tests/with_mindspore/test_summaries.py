@@ -170,6 +170,9 @@ def test_mistakes_of_ops_are_named():
         ({"collect_specified_data": {"collect_metric": 5}}, "collect_metric is a bool, not int"),
         ({"collect_specified_data": {"histogram_regular": 5}}, "histogram_regular is a text, not int"),
         ({"collect_specified_data": {"histogram_regular": "("}}, r"histogram_regular is '\(', which is no"),
+        ({"max_file_size": "1GB"}, "SummaryCollector: max_file_size is an int, not str"),
+        ({"export_options": {"tensor_format": "csv"}}, "SummaryCollector: export_options is"),
+        ({"custom_lineage_data": [1]}, "SummaryCollector: custom_lineage_data is a dict, not list"),
     ],
     ids=str,
 )

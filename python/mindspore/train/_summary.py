@@ -16,16 +16,22 @@ _LEFT_OUT = ("train_lineage", "eval_lineage", "dataset_graph", "custom_lineage_d
 _PICTURES_MAX = 8
 
 
-def _checked_options(options):
+def _checked_options(options, who="SummaryRecord"):
     if options is None:
         return {}
     if not isinstance(options, dict):
-        raise TypeError(f"SummaryRecord: export_options is a dict, not {type(options).__name__}")
+        raise TypeError(f"{who}: export_options is a dict, not {type(options).__name__}")
     if options.keys() - {"tensor_format"} or options.get("tensor_format") not in ("npy", None):
-        raise ValueError(
-            f"SummaryRecord: export_options is {options!r}: {{'tensor_format': 'npy'}} is what there is"
-        )
+        raise ValueError(f"{who}: export_options is {options!r}: {{'tensor_format': 'npy'}} is what there is")
     return options
+
+
+def _checked_size(max_file_size, who="SummaryRecord"):
+    if isinstance(max_file_size, bool) or not isinstance(max_file_size, int | None):
+        raise TypeError(f"{who}: max_file_size is an int, not {type(max_file_size).__name__}")
+    if max_file_size is not None and max_file_size < 1:
+        raise ValueError(f"{who}: max_file_size is a number of bytes from 1, not {max_file_size}")
+    return max_file_size
 
 
 def _check_pattern(pattern):
@@ -74,16 +80,12 @@ class SummaryRecord:
         *,
         _goes_on=False,
     ):
-        if isinstance(max_file_size, bool) or not isinstance(max_file_size, int | None):
-            raise TypeError(f"SummaryRecord: max_file_size is an int, not {type(max_file_size).__name__}")
-        if max_file_size is not None and max_file_size < 1:
-            raise ValueError(f"SummaryRecord: max_file_size is a number of bytes from 1, not {max_file_size}")
         if not isinstance(file_prefix, str) or not isinstance(file_suffix, str):
             raise TypeError("SummaryRecord: file_prefix and file_suffix are strings")
         self.log_dir = os.path.realpath(log_dir)
         self._exports = _checked_options(export_options)
         self._export_dir = os.path.join(self.log_dir, f"export_{int(time.time())}", "tensor")
-        self._max_file_size = max_file_size
+        self._max_file_size = _checked_size(max_file_size)
         self._raises = raise_exception
         self._mode = "train"
         self._waiting = {}  # (plugin, name): array
@@ -253,6 +255,11 @@ class SummaryCollector(muster.train.Callback):
             if value <= 0:
                 raise ValueError(f"SummaryCollector: {name} should be greater than 0, but got {value}")
         self._dir, self._freq, self._tensor_freq = summary_dir, collect_freq, collect_tensor_freq
+        if not isinstance(custom_lineage_data, dict | None):
+            kind = type(custom_lineage_data).__name__
+            raise TypeError(f"SummaryCollector: custom_lineage_data is a dict, not {kind}")
+        _checked_options(export_options, "SummaryCollector")
+        _checked_size(max_file_size, "SummaryCollector")
         self._settings = {"max_file_size": max_file_size, "export_options": export_options}
         self._wanted = self._processed(collect_specified_data, keep_default_action)
         self._record = None
