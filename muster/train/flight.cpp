@@ -4,13 +4,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "muster/net/net.h"
 #include "muster/train/job.h"
 #include "muster/train/process.h"
 #include "muster/train/session.h"
+#include "muster/train/training_numbers.h"
 
 namespace muster::train {
 namespace {
@@ -34,6 +37,22 @@ void remove_earlier(const fs::path& folder, const std::string& beginning) {
 }
 
 std::string beginning_of(std::uint32_t rank) { return fmt::format("worker_{}_", rank); }
+
+// JSON has no word for NaN and infinity: launch/dashboard/job_json.cpp reads these.
+std::string number_text(double number) {
+  if (std::isnan(number)) return "\"nan\"";
+  return std::isfinite(number) ? fmt::format("{}", number) : fmt::format("\"{}\"", number);
+}
+
+// What `muster runs` reads of this training: its seed, where that is known, and `more`.
+void keep_training(const std::string& folder, const std::string& more) {
+  const auto known = process().kept_seed;
+  const std::string text = fmt::format("{{{}{}{}}}\n", known ? fmt::format("\"seed\":{}", *known) : "",
+                                       known && !more.empty() ? "," : "", more);
+  if (const auto kept = real_files().write(folder + "/training.json", std::as_bytes(std::span(text))); !kept)
+    log::warning(
+        fmt::format("`muster runs` will not know the seed and the end of this run: {}", kept.error().message));
+}
 
 }  // namespace
 
@@ -65,9 +84,15 @@ void keep_seed(const Environment& environment) {
   const bool is_kept = process().kept_seed == seed();
   if (folder.empty() || Session::current() == nullptr || rank() != 0 || is_kept) return;
   process().kept_seed = seed();
-  const std::string text = fmt::format("{{\"seed\":{}}}\n", seed());
-  if (const auto kept = real_files().write(folder + "/training.json", std::as_bytes(std::span(text))); !kept)
-    log::warning(fmt::format("`muster runs` will not know the seed of this run: {}", kept.error().message));
+  keep_training(folder, "");
+}
+
+void keep_last_step(const Environment& environment, std::uint32_t rank, std::uint64_t step) {
+  const std::string folder = environment.get("MUSTER_RUN_FOLDER").value_or("");
+  if (folder.empty() || rank != 0 || step == 0) return;
+  const auto loss = numbers_of_training().loss;
+  keep_training(folder, fmt::format("\"point\":{{\"step\":{},\"loss\":{}}}", step,
+                                    loss ? number_text(*loss) : "null"));
 }
 
 }  // namespace muster::train

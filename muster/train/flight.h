@@ -1,4 +1,5 @@
-// Private to train: files of a worker in the folder of its run: its flight recorder, its seed.
+// Private to train: files of a worker in the folder of its run: its flight recorder, its seed, its last
+// step.
 #pragma once
 
 #include <cstdint>
@@ -20,5 +21,8 @@ std::shared_ptr<telemetry::FlightRecorder> open_flight_recorder(const cluster::N
 
 // The seed of everything random, in the folder of the run, from rank 0. Once for each seed.
 void keep_seed(const Environment& environment);
+// With the last step and its loss, from rank 0 at its end: the launcher, which asks once a second, sees none
+// of a short job's. Nothing before a first step.
+void keep_last_step(const Environment& environment, std::uint32_t rank, std::uint64_t step);
 
 }  // namespace muster::train

@@ -176,6 +176,7 @@ void Session::leave(int exit_status) {
   if (exit_status == 0) recovery_.set_done();
   process().served_parameters->leave();
   if (recorder_) recorder_->note_leave(exit_status);
+  keep_last_step(real_environment(), membership_.rank(), membership_.highest_step());
   membership_.leave({.exit_status = exit_status,
                      .replaced = exit_status == 0 ? recovery_.lost_folder() : std::nullopt,
                      .serve = [this] { recovery_.serve_before_leaving(); }});

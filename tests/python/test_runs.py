@@ -220,6 +220,38 @@ train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), float(sys.argv[2])
 """
 
 
+BY_HAND = """
+import sys
+import muster
+from muster import nn
+muster.init()
+net = nn.Dense(4, 1)
+step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.01))
+for _ in range(10):
+    loss = step(muster.ops.ones((4, 4)), muster.ops.ones((4, 1)))
+print(f"loss {float(loss.asnumpy())!r}", flush=True)
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_the_last_step_of_a_job_that_ends_at_once_is_listed(tmp_path, code):
+    (tmp_path / "train.py").write_text(BY_HAND)
+    told = subprocess.run(
+        [MUSTER, "run", "-n", "1", "--run-folder", "logs/a", "train.py", str(code)],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert told.returncode == code, told.stderr
+    (run,) = listed(tmp_path)
+    loss = float(re.search(r"loss (\S+)", told.stdout)[1])
+    assert (run["steps"], run["loss"]) == (10, pytest.approx(loss, rel=1e-3))
+    assert f"{10:<7}" in muster(tmp_path, "runs", "logs").splitlines()[1]
+
+
 def test_two_runs_are_compared_and_only_what_differs_is_shown(tmp_path):
     (tmp_path / "train.py").write_text(LOSSES)
     for name, seed, rate, threads in [("a", "1", "0.01", "1"), ("b", "2", "0.05", "2")]:

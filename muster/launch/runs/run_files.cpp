@@ -134,15 +134,22 @@ std::optional<double> RunFiles::seconds(double now) const {
   return member_number(end, "time").value_or(last) - began();
 }
 
-std::optional<double> RunFiles::last_step() const {
-  if (!points.empty() && points.back().step) return static_cast<double>(*points.back().step);
-  return member_number(member(last_state, "point"), "step");
+// Rank 0 tells its last step at its end, which the launcher may not have asked for any more. A process that
+// was killed has not told it.
+JobPoint RunFiles::last_point() const {
+  const JobPoint seen = !points.empty()          ? points.back()
+                        : last_state.is_object() ? point_from(last_state)
+                                                 : JobPoint{};
+  const JobPoint told = training.is_object() ? point_from(training) : JobPoint{};
+  return told.step && told.step >= seen.step ? told : seen;
 }
 
-std::optional<double> RunFiles::last_loss() const {
-  if (!points.empty()) return points.back().loss;
-  return member(last_state, "point").is_object() ? point_from(last_state).loss : std::nullopt;
+std::optional<double> RunFiles::last_step() const {
+  const auto step = last_point().step;
+  return step ? std::optional(static_cast<double>(*step)) : std::nullopt;
 }
+
+std::optional<double> RunFiles::last_loss() const { return last_point().loss; }
 
 Result<RunFiles> read_run(const std::string& folder, RunDepth depth) {
   RunFiles run{.folder = folder};

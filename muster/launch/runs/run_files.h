@@ -20,7 +20,7 @@ struct RunFiles {
   std::string name = {};              // the last part of `folder`
   nlohmann::json description = {};    // run.json
   nlohmann::json repository = {};     // null: nothing is known of it
-  nlohmann::json training = {};       // what rank 0 says of its training: its seed; null: nothing
+  nlohmann::json training = {};       // of rank 0: its seed, and at its end its last point; null: nothing
   nlohmann::json last_state = {};     // null: nothing was seen of the job
   nlohmann::json end = {};            // null: its launcher has not said how it ended
   std::optional<bool> runs = {};      // nothing: the file system cannot tell
@@ -30,6 +30,7 @@ struct RunFiles {
   std::string state() const;  // "done", "failed (1)", "interrupted", "running", "recovering", "cut off"
   double began() const;       // seconds since 1970; 0: not known
   std::optional<double> seconds(double now) const;
+  JobPoint last_point() const;
   std::optional<double> last_step() const;
   std::optional<double> last_loss() const;
 };
