@@ -60,6 +60,12 @@ JobPoint point_of(const JobStatus& job, double time) {
   return point;
 }
 
+double RisingTime::at(double wall_seconds) {
+  if (wall_seconds >= last_) shift_ = 0;
+  shift_ = std::max(shift_, last_ - wall_seconds);
+  return last_ = wall_seconds + shift_;
+}
+
 std::vector<JobEvent> JobHistory::add(const JobStatus& job, double time) {
   std::vector<JobEvent> news;
   look_for_lost(job, time, news);

@@ -36,6 +36,17 @@ struct JobEvent {
   std::string text = {};     // for people
 };
 
+// Seconds since 1970 that never fall, of a clock that may be set back: who goes by them loses nothing until
+// that clock is again where it was.
+class RisingTime {
+ public:
+  double at(double wall_seconds);
+
+ private:
+  double last_ = 0;
+  double shift_ = 0;
+};
+
 class JobHistory {
  public:
   static constexpr std::size_t points_max = 1200;

@@ -116,6 +116,7 @@ class JobServer::Implementation {
   void tell_end(std::optional<int> exit_code, const Clock& clock);
   void record(const std::string& line);
   std::string greeting() const;
+  double now() { return time_.at(telemetry::wall_seconds()); }
 
   Shows shows_;
   std::string where_;
@@ -126,6 +127,7 @@ class JobServer::Implementation {
   std::string token_ = {};  // of the link
   std::optional<OtlpTarget> otlp_target_ = {};
   telemetry::AppendFile record_;
+  RisingTime time_;
   double recorded_at_ = 0;
   double record_interval_ = 0;
 
@@ -224,7 +226,7 @@ HttpResponse JobServer::Implementation::act(const HttpRequest& request, const Cl
   } else if (::send(beside_.get(), &action.rank, sizeof action.rank, MSG_NOSIGNAL) < 0) {
     return refusal(500, "the launcher does not answer");
   }
-  const JobEvent event{"asked", telemetry::wall_seconds(), "", to_string(action)};
+  const JobEvent event{"asked", now(), "", to_string(action)};
   history_.add(event);
   tell({event}, clock);
   return {.status = 202, .body = event.text + "\n"};
@@ -303,7 +305,7 @@ std::string JobServer::Implementation::greeting() const {
 void JobServer::Implementation::refresh(const Ask& ask, const Clock& clock) {
   auto job = ask();
   asked_at_ = clock.now();
-  const double time = telemetry::wall_seconds();
+  const double time = now();
   std::vector<JobEvent> news;
   if (job) {
     reached_at_ = asked_at_;
@@ -352,11 +354,11 @@ void JobServer::Implementation::tell_network(const Clock& clock) {
 void JobServer::Implementation::tell_end(std::optional<int> exit_code, const Clock& clock) {
   if (shows_ == Shows::numbers) return;
   std::vector<JobEvent> last;  // what processes have said at their end
-  add_warnings(last, telemetry::wall_seconds());
+  add_warnings(last, now());
   tell(last, clock);
   tell_network(clock);
   const nlohmann::json end = {{"exit_code", exit_code ? nlohmann::json(*exit_code) : nlohmann::json(nullptr)},
-                              {"time", telemetry::wall_seconds()}};
+                              {"time", now()}};
   end_ = event_text("end", line_of(end));
   if (!state_.empty()) record(fmt::format("{{\"state\":{}}}", state_));
   http_.publish(std::make_shared<const std::string>(end_), false, clock);
@@ -366,7 +368,7 @@ void JobServer::Implementation::tell_end(std::optional<int> exit_code, const Clo
 void JobServer::Implementation::record(const std::string& line) {
   if (!record_.is_open()) return;
   if (line.starts_with("{\"state\"")) {
-    recorded_at_ = telemetry::wall_seconds();
+    recorded_at_ = now();
     if (!history_.points().empty())
       record_interval_ = (recorded_at_ - history_.points().front().time) / states_recorded;
   }

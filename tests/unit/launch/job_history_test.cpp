@@ -48,6 +48,20 @@ TEST(JobPoint, JoinsWhatTheWorkersSay) {
   EXPECT_THAT(point.memory_bytes, Optional(2000.0));
 }
 
+TEST(RisingTime, GoesOnWhereTheClockIsSetBack) {
+  RisingTime time;
+  std::vector<double> told;
+  for (const double wall : {100.0, 101.0, 51.0, 52.0, 103.0, 104.0}) told.push_back(time.at(wall));
+  EXPECT_THAT(told, ElementsAre(100, 101, 101, 102, 103, 104));
+}
+
+TEST(JobHistory, HasPointsOfAJobWhoseClockIsSetBack) {
+  JobHistory history;
+  RisingTime time;
+  for (const double wall : {100.0, 40.0, 41.0, 42.0}) history.add(two_workers(), time.at(wall));
+  EXPECT_EQ(history.points().size(), 4u);
+}
+
 TEST(JobHistory, TellsTheStoryOfADeathAndARecovery) {
   JobHistory history;
   JobStatus job = two_workers();
