@@ -13,6 +13,7 @@
 #include "muster/json/json.h"
 #include "muster/launch/dashboard/job_json.h"
 #include "muster/launch/dashboard/regular_file.h"
+#include "muster/launch/runs/run_files.h"
 #include "muster/launch/runs/run_record.h"
 
 namespace muster::launch {
@@ -87,8 +88,9 @@ json earlier_row(const std::string& folder, const std::string& name, const json&
   const std::uint64_t begin =
       history.size_bytes() > run_tail_bytes ? history.size_bytes() - run_tail_bytes : 0;
   const std::string tail = history.read(begin, run_tail_bytes);
-  const JobPoint point = point_in_state(tail).value_or(JobPoint{});
-  const json numbers = point_json(point);
+  const json training =
+      object_in_text(RegularFile(folder + '/' + training_name).read(0, description_bytes_max));
+  const json numbers = point_json(last_point_of(point_in_state(tail).value_or(JobPoint{}), training));
   return {{"name", name},
           {"script", text_member(description, "script")},
           {"began", number_member(description, "began")},

@@ -172,6 +172,11 @@ JobPoint point_from(const json& state) {
   return made;
 }
 
+JobPoint last_point_of(const JobPoint& seen, const json& training) {
+  const JobPoint told = training.is_object() ? point_from(training) : JobPoint{};
+  return told.step && told.step >= seen.step ? told : seen;
+}
+
 json event_json(const JobEvent& event) {
   return {{"kind", event.kind}, {"time", event.time}, {"process", event.process}, {"text", event.text}};
 }

@@ -134,14 +134,11 @@ std::optional<double> RunFiles::seconds(double now) const {
   return member_number(end, "time").value_or(last) - began();
 }
 
-// Rank 0 tells its last step at its end, which the launcher may not have asked for any more. A process that
-// was killed has not told it.
 JobPoint RunFiles::last_point() const {
   const JobPoint seen = !points.empty()          ? points.back()
                         : last_state.is_object() ? point_from(last_state)
                                                  : JobPoint{};
-  const JobPoint told = training.is_object() ? point_from(training) : JobPoint{};
-  return told.step && told.step >= seen.step ? told : seen;
+  return last_point_of(seen, training);
 }
 
 std::optional<double> RunFiles::last_step() const {
