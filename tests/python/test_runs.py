@@ -147,6 +147,18 @@ def test_a_run_that_is_interrupted_and_one_whose_launcher_is_killed_are_told_apa
         assert time.monotonic() < deadline, states
 
 
+def test_two_jobs_at_once_do_not_share_a_folder(tmp_path):
+    with recorded_job(tmp_path, "-n", "2") as process:
+        before = wait_for_run(tmp_path, lambda run: run["steps"])
+        told = muster(tmp_path, "run", "-n", "1", "--log-dir", "logs", "train.py", code=None)
+        assert "another job runs in the folder 'logs'" in told
+        assert "name another with --log-dir" in told
+        end_job(tmp_path)
+        assert process.wait() == 0
+    (ended,) = listed(tmp_path)
+    assert (ended["state"], ended["ranks"], ended["began"]) == ("done", 2, before["began"])
+
+
 def test_a_smaller_run_in_the_same_folder_keeps_no_logs_of_the_greater_one(tmp_path):
     assert run_to_end(tmp_path, "logs", "-n", "3", script="import muster; muster.init()") == 0
     for name in ("worker_x.log", "worker_9.txt", "mine_7.log"):

@@ -24,6 +24,7 @@ namespace muster::launch {
 namespace {
 
 constexpr Duration repository_patience = std::chrono::seconds(2);  // of a job that has ended
+constexpr Duration ending_patience = std::chrono::seconds(5);
 
 struct flock whole_file(short kind) {
   struct flock lock {};
@@ -134,6 +135,19 @@ void RunRecord::end(int exit_code, int signal) {
   while (repository_process_ > 0 && ::waitpid(repository_process_, nullptr, WNOHANG) == 0 &&
          clock_.now() < deadline)
     ::poll(nullptr, 0, 5);
+}
+
+Result<> wait_until_free(const std::string& folder, const Clock& clock) {
+  const TimePoint deadline = clock.now() + ending_patience;
+  while (is_recording(folder) == true) {
+    if (clock.now() >= deadline)
+      return fail(Code::invalid_argument,
+                  fmt::format("another job runs in the folder '{}', and both would write over each other's "
+                              "logs: name another with --log-dir, or end that job",
+                              printable(folder)));
+    ::poll(nullptr, 0, 20);
+  }
+  return {};
 }
 
 std::optional<bool> is_recording(const std::string& folder) {
