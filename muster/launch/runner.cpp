@@ -187,15 +187,25 @@ Result<> encrypt(JobServer& server, const JobSettings& job, const Environment& e
   return {};
 }
 
+// One of Muster's, where a script of MindSpore's runs under Muster; MindSpore's own answers nothing.
+bool has_scheduler(const JobSettings& job) {
+  return job.preset.value == "muster" || job.preset.value == "mindspore";
+}
+
 Result<> open_server(Servers& servers, const JobSettings& job, const Environment& environment,
                      JobServer::Shows shows) {
   const bool is_page = shows == JobServer::Shows::page;
   const auto& [where, origin] = is_page ? job.dashboard : job.metrics_port;
   if (where.empty()) return {};
-  if (job.preset.value != "muster")
+  if (!has_scheduler(job))
     return fail(Code::invalid_argument,
-                fmt::format("{} {}: a job of preset {} has no scheduler whose numbers could be served",
-                            origin, where, job.preset.value));
+                fmt::format("{} {}: a job of preset {} has no scheduler whose numbers could be served; its "
+                            "folder has its logs and what became of it (muster runs, and muster dashboard "
+                            "FOLDER afterwards){}",
+                            origin, where, job.preset.value,
+                            job.preset.value == "pytorch"
+                                ? ", and muster status shows ranks of PyTorch over Muster while they run"
+                                : ""));
   auto server = JobServer::open(shows, where);
   if (!server)
     return fail(server.error().code, fmt::format("{} {}: {}", origin, where, server.error().message));
@@ -210,10 +220,6 @@ Result<> open_server(Servers& servers, const JobSettings& job, const Environment
   fmt::print(stderr, "muster: {} at {}\n", is_page ? "page of the job" : "numbers of the job", server->url());
   servers.push_back(std::make_unique<JobServer>(*std::move(server)));
   return {};
-}
-
-bool has_scheduler(const JobSettings& job) {
-  return job.preset.value == "muster" || job.preset.value == "mindspore";
 }
 
 Result<Servers> open_servers(const JobSettings& job, const Environment& environment) {

@@ -144,6 +144,7 @@ def test_run_serves_the_numbers_of_its_job(tmp_path):
     [
         (["--metrics-port", "x"], r"--metrics-port x: 'x' is no port and no HOST:PORT: 9400, 10.0.0.5:9400"),
         (["--preset", "pytorch", "--metrics-port", "9400"], "a job of preset pytorch has no scheduler"),
+        (["--preset", "mpi", "--dashboard"], "muster dashboard FOLDER afterwards"),
     ],
 )
 def test_a_port_that_cannot_serve_is_refused_before_anything_starts(tmp_path, options, told):
@@ -159,6 +160,29 @@ def test_a_port_that_cannot_serve_is_refused_before_anything_starts(tmp_path, op
     assert done.returncode == 2
     assert re.search(told, done.stderr)
     assert "started" not in done.stdout
+
+
+MINDSPORE = """
+import mindspore
+from mindspore.communication import init
+init()
+"""
+
+
+@pytest.mark.parametrize("option", ["--dashboard", "--metrics-port=127.0.0.1:0"])
+def test_a_script_of_mindspores_under_muster_has_a_page_and_numbers(tmp_path, option):
+    (tmp_path / "train.py").write_text(MINDSPORE)
+    done = subprocess.run(
+        [MUSTER, "run", "-n", "1", option, "train.py"],
+        cwd=tmp_path,
+        env={**clean_environment(), "PATH": SEARCH_PATH},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "preset mindspore" in done.stderr
+    assert re.search(r"(page|numbers) of the job at http://127\.0\.0\.1:", done.stderr)
 
 
 def test_a_port_that_is_taken_is_named(tmp_path):
