@@ -41,9 +41,9 @@ Number little_endian(std::span<const std::byte> bytes) {
   return number;
 }
 
-Writer event_at(std::int64_t step) {
+Writer event_at(std::int64_t step, double time) {
   Writer event;
-  event.real64(event_field::wall_time, wall_seconds());
+  event.real64(event_field::wall_time, time);
   if (step != 0) event.integer(event_field::step, step);
   return event;
 }
@@ -180,7 +180,7 @@ Result<EventFile> EventFile::create(const std::string& folder, std::string_view 
   for (int again = 1; real_files().read(path); ++again) path = fmt::format("{}-{}.{}", begin, again, name);
   MUSTER_TRY(AppendFile file, AppendFile::open(path));
   EventFile made(std::move(file));
-  Writer event = event_at(0);
+  Writer event = event_at(0, wall_seconds());
   event.text(event_field::file_version, "brain.Event:2");
   put_record(event.bytes(), made.waiting_);
   MUSTER_TRY_VOID(made.flush());
@@ -206,8 +206,9 @@ Result<EventFile> EventFile::go_on(const std::string& folder, std::string_view n
   return made;
 }
 
-void EventFile::add(std::string_view tag, std::int64_t step, std::span<const std::byte> value) {
-  Writer event = event_at(step);
+void EventFile::add(std::string_view tag, std::int64_t step, std::span<const std::byte> value,
+                    double time) {
+  Writer event = event_at(step, time);
   event.begin_block(event_field::summary, 1 + protobuf::varint_bytes(value.size()) + value.size());
   event.block(1, value);
   put_record(event.bytes(), waiting_);
@@ -255,7 +256,7 @@ void EventFile::note(std::string_view tag, std::int64_t step) {
 }
 
 void EventFile::add_graph(std::span<const std::byte> graph_def) {
-  Writer event = event_at(0);
+  Writer event = event_at(0, wall_seconds());
   event.block(event_field::graph, graph_def);
   put_record(event.bytes(), waiting_);
 }

@@ -37,9 +37,11 @@ class EventFile {
   // Behind the last whole record of the newest file of that `name` in `folder`; create() where there is none.
   static Result<EventFile> go_on(const std::string& folder, std::string_view name);
 
-  // Held until flush(). `value` is a Summary.Value (summary.h).
-  void add(std::string_view tag, std::int64_t step, std::span<const std::byte> value);
-  // The same with the time that the event is of (seconds since 1970), made in place: a third of the work.
+  // Held until flush(). `value` is a Summary.Value (summary.h), `time` what the event is of (seconds since
+  // 1970).
+  void add(std::string_view tag, std::int64_t step, std::span<const std::byte> value,
+           double time = wall_seconds());
+  // The same of a number, made in place: a third of the work.
   void add_scalar(std::string_view tag, std::int64_t step, double value, double time = wall_seconds());
   void add_graph(std::span<const std::byte> graph_def);
   // A thousand scalars are one write.

@@ -1,12 +1,13 @@
 """Event files of TensorBoard by hand: what a script wants to show beside the callback's numbers."""
 
+import math
 import operator
 import os
 import time
 import weakref
 from collections.abc import Mapping
 
-from muster import _core
+from muster import _core, _summary_values
 
 
 def _is_real(value):
@@ -45,9 +46,9 @@ def _one_number(value, tag):
     return array.item()
 
 
-def _check_times(walltime):
-    if walltime is not None:
-        raise ValueError(f"walltime is {walltime}: each addition has the time at which it is made")
+def _time(walltime):
+    """Seconds since 1970."""
+    return time.time() if walltime is None else float(walltime)
 
 
 def _pixels(image, tag, dataformats):
@@ -64,9 +65,20 @@ def _pixels(image, tag, dataformats):
     if "C" not in order:
         array, order = array[..., None], order + "C"
     array = numpy.transpose(array, [order.index(axis) for axis in "HWC"])
+    return _pixels_of_all(array)
+
+
+def _pixels_of_all(array):
+    import numpy
+
     if array.dtype.kind == "f":
         array = numpy.nan_to_num(array.astype(numpy.float32)).clip(0, 1) * 255 + 0.5
     return numpy.ascontiguousarray(array.clip(0, 255).astype(numpy.uint8))
+
+
+def _write(folder, name, content):
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(content)
 
 
 def _drawn(figure):
@@ -77,6 +89,39 @@ def _drawn(figure):
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return numpy.array(canvas.buffer_rgba())
+
+
+def _row_of_pictures(pictures):
+    """(frames, height, width, channels) of (count, frames, height, width, channels), beside each other."""
+    import numpy
+
+    return numpy.concatenate(list(pictures), axis=2)
+
+
+def _sprite(pictures):
+    """One picture of (count, height, width, channels), row by row, as wide as high in pictures."""
+    import numpy
+
+    count, height, width, channels = pictures.shape
+    across = math.ceil(math.sqrt(count))
+    sprite = numpy.zeros((across * height, across * width, channels), numpy.uint8)
+    for at, picture in enumerate(pictures):
+        top, left = at // across * height, at % across * width
+        sprite[top : top + height, left : left + width] = picture
+    return sprite
+
+
+def _labelled(mat, metadata, header, label_img):
+    """The rows of an embedding and of its metadata; ValueError where they do not fit."""
+    vectors = _array(mat, "embedding", "mat")
+    if vectors.ndim != 2:
+        raise ValueError(f"add_embedding: mat is (rows, numbers), not {vectors.shape}")
+    for name, given in (("metadata", metadata), ("label_img", label_img)):
+        if given is not None and len(given) != len(vectors):
+            raise ValueError(f"add_embedding: {name} has {len(given)} rows, and mat {len(vectors)}")
+    rows = [] if metadata is None else metadata
+    labels = [row if isinstance(row, list | tuple) else [row] for row in rows]
+    return vectors, [list(header), *labels] if header else labels
 
 
 def _setting(name, value):
@@ -105,7 +150,8 @@ class SummaryWriter:
     last time, and when the writer or the script ends. One thread at a time. Each process writes a file of its
     own: in a job, let one rank do it. With `goes_on` it is the newest file of this rank in `log_dir`, where
     there is one: that of a process that was lost. A step that is None is 0. What has no part in what is shown
-    (filename_suffix, new_style, double_precision, bins, max_bins) counts for nothing.
+    (filename_suffix, new_style, double_precision, bins, max_bins, verbose, use_strict_trace,
+    hparam_domain_discrete) counts for nothing. `walltime` is the time of an addition in seconds since 1970.
     """
 
     def __init__(
@@ -170,12 +216,11 @@ class SummaryWriter:
         double_precision: bool = False,
     ) -> None:
         """One number, or a tensor of one element."""
-        _check_times(walltime)
         if type(scalar_value) is not float:  # most are, and a thousand of them are a step
             if not _is_real(scalar_value):
                 scalar_value = _one_number(scalar_value, tag)
             scalar_value = float(scalar_value)
-        self._open().add_scalar(tag, scalar_value, _step(global_step))
+        self._open().add_scalar(tag, scalar_value, _step(global_step), _time(walltime))
         self._added()
 
     def add_scalars(
@@ -186,13 +231,12 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """Several numbers that are drawn as one: each is `main_tag` of a run in a folder below log_dir."""
-        _check_times(walltime)
         for tag, value in tag_scalar_dict.items():
             folder = os.path.join(self.log_dir, f"{main_tag.replace('/', '_')}_{tag}")
             if folder not in self._parts:
                 self._open()
                 self._parts[folder] = SummaryWriter(folder, max_queue=self._waiting_max)
-            self._parts[folder].add_scalar(main_tag, value, global_step)
+            self._parts[folder].add_scalar(main_tag, value, global_step, walltime)
 
     def add_histogram(
         self,
@@ -204,9 +248,8 @@ class SummaryWriter:
         max_bins: int | None = None,
     ) -> None:
         """Numbers of any shape; NaN and infinities are left out."""
-        _check_times(walltime)
         flat = _array(values, "histogram", tag).astype("float64").ravel()
-        self._open().add_histogram(tag, flat, _step(global_step))
+        self._open().add_histogram(tag, flat, _step(global_step), _time(walltime))
         self._added()
 
     def add_image(
@@ -218,8 +261,9 @@ class SummaryWriter:
         dataformats: str = "CHW",
     ) -> None:
         """A picture with 1, 3 or 4 channels: integers from 0 to 255, or floats from 0 to 1."""
-        _check_times(walltime)
-        self._open().add_image(tag, _pixels(img_tensor, tag, dataformats), _step(global_step))
+        self._open().add_image(
+            tag, _pixels(img_tensor, tag, dataformats), _step(global_step), _time(walltime)
+        )
         self._added()
 
     def add_images(
@@ -231,11 +275,10 @@ class SummaryWriter:
         dataformats: str = "NCHW",
     ) -> None:
         """Several pictures, as `tag`/0, `tag`/1 and so on."""
-        _check_times(walltime)
         if not dataformats.upper().startswith("N"):
             raise ValueError(f"images '{tag}': dataformats is {dataformats!r}: it begins with N")
         for index, image in enumerate(_array(img_tensor, "images", tag)):
-            self.add_image(f"{tag}/{index}", image, global_step, dataformats=dataformats[1:])
+            self.add_image(f"{tag}/{index}", image, global_step, walltime, dataformats[1:])
 
     def add_figure(
         self,
@@ -246,11 +289,10 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """A figure of matplotlib's, or a list of them; `close` closes them."""
-        _check_times(walltime)
         is_list = isinstance(figure, list | tuple)
         for index, each in enumerate(figure if is_list else [figure]):
             name = f"{tag}/{index}" if is_list else tag
-            self.add_image(name, _drawn(each), global_step, dataformats="HWC")
+            self.add_image(name, _drawn(each), global_step, walltime, "HWC")
             if close:
                 from matplotlib import pyplot
 
@@ -260,34 +302,217 @@ class SummaryWriter:
         self, tag: str, text_string: str, global_step: int | None = 0, walltime: float | None = None
     ) -> None:
         """A text, in Markdown."""
-        _check_times(walltime)
         if not isinstance(text_string, str):
             raise TypeError(f"text '{tag}': a text is needed, not {type(text_string).__name__}")
-        self._open().add_text(tag, text_string, _step(global_step))
+        self._open().add_text(tag, text_string, _step(global_step), _time(walltime))
         self._added()
+
+    def _add_value(self, tag, value, global_step, walltime):
+        self._open().add_value(tag, value, _step(global_step), _time(walltime))
+        self._added()
+
+    def add_video(
+        self,
+        tag: str,
+        vid_tensor: object,
+        global_step: int | None = 0,
+        fps: float = 4,
+        walltime: float | None = None,
+    ) -> None:
+        """Videos beside each other, (count, frames, channels, height, width): a moving PNG among the images.
+
+        Integers from 0 to 255, or floats from 0 to 1.
+        """
+        array = _array(vid_tensor, "video", tag)
+        if array.ndim != 5 or array.shape[2] not in (1, 3, 4) or 0 in array.shape:
+            raise ValueError(
+                f"video '{tag}': (count, frames, 1, 3 or 4 channels, height, width) is needed, not "
+                f"{array.shape}"
+            )
+        if not fps > 0:
+            raise ValueError(f"video '{tag}': fps is {fps}: it is above 0")
+        pixels = _pixels_of_all(array.transpose(0, 1, 3, 4, 2))
+        self._add_value(tag, _summary_values.video(tag, _row_of_pictures(pixels), fps), global_step, walltime)
+
+    def add_audio(
+        self,
+        tag: str,
+        snd_tensor: object,
+        global_step: int | None = 0,
+        sample_rate: int = 44100,
+        walltime: float | None = None,
+    ) -> None:
+        """A sound of one channel: numbers from -1 to 1."""
+        samples = _array(snd_tensor, "sound", tag).squeeze()
+        if samples.ndim != 1:
+            raise ValueError(f"sound '{tag}': one channel is needed, not the shape {samples.shape}")
+        self._add_value(tag, _summary_values.sound(tag, samples, int(sample_rate)), global_step, walltime)
+
+    def add_pr_curve(
+        self,
+        tag: str,
+        labels: object,
+        predictions: object,
+        global_step: int | None = 0,
+        num_thresholds: int = 127,
+        weights: object = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Precision and recall at `num_thresholds` probabilities.
+
+        Labels are 0 or 1, predictions from 0 to 1.
+        """
+        labels, predictions = (_array(each, "curve", tag).ravel() for each in (labels, predictions))
+        if labels.shape != predictions.shape:
+            raise ValueError(f"curve '{tag}': {labels.size} labels and {predictions.size} predictions")
+        # NaN fails this, too.
+        if not ((predictions >= 0) & (predictions <= 1)).all() or num_thresholds < 2:
+            raise ValueError(
+                f"curve '{tag}': predictions are from 0 to 1, and num_thresholds at least 2: it is "
+                f"{num_thresholds}"
+            )
+        weights = 1.0 if weights is None else _array(weights, "curve", tag).ravel()
+        counts = _summary_values.pr_counts(labels.astype(float), predictions, num_thresholds, weights)
+        self._add_value(tag, _summary_values.pr_curve(tag, counts), global_step, walltime)
+
+    def add_pr_curve_raw(
+        self,
+        tag: str,
+        true_positive_counts: object,
+        false_positive_counts: object,
+        true_negative_counts: object,
+        false_negative_counts: object,
+        precision: object,
+        recall: object,
+        global_step: int | None = 0,
+        num_thresholds: int = 127,
+        weights: object = None,
+        walltime: float | None = None,
+    ) -> None:
+        """The same of counts that a script has; num_thresholds and weights count for nothing."""
+        import numpy
+
+        counts = (true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts)
+        rows = [_array(each, "curve", tag).ravel() for each in (*counts, precision, recall)]
+        if len({row.size for row in rows}) != 1:
+            raise ValueError(f"curve '{tag}': the six have {[row.size for row in rows]} numbers")
+        self._add_value(tag, _summary_values.pr_curve(tag, numpy.stack(rows)), global_step, walltime)
+
+    def add_mesh(
+        self,
+        tag: str,
+        vertices: object,
+        colors: object = None,
+        faces: object = None,
+        config_dict: Mapping[str, object] | None = None,
+        global_step: int | None = 0,
+        walltime: float | None = None,
+    ) -> None:
+        """A mesh, or a cloud of points without faces: each of (batch, number, 3); colors from 0 to 255.
+
+        `config_dict` is what TensorBoard's scene takes: camera, lights and material.
+        """
+        import json
+
+        parts = [None if each is None else _array(each, "mesh", tag) for each in (vertices, faces, colors)]
+        for part in parts:
+            if part is not None and (part.ndim != 3 or part.shape[2] != 3):
+                raise ValueError(f"mesh '{tag}': its parts are (batch, number, 3), not {part.shape}")
+        for name, value in _summary_values.mesh(tag, *parts, json.dumps(dict(config_dict or {}))):
+            self._add_value(name, value, global_step, walltime)
+
+    def add_custom_scalars(self, layout: Mapping[str, Mapping[str, list]]) -> None:
+        """Which scalars are drawn together: {category: {chart: ["Multiline", tags]}}.
+
+        Or ["Margin", [value, lower, upper]]. Once for each writer: the first counts.
+        """
+        self._add_value(_summary_values.LAYOUT_TAG, _summary_values.layout(layout), 0, None)
+
+    def add_custom_scalars_multilinechart(
+        self, tags: list[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """One chart of several scalars."""
+        self.add_custom_scalars({category: {title: ["Multiline", tags]}})
+
+    def add_custom_scalars_marginchart(
+        self, tags: list[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """One chart of a scalar between two others."""
+        self.add_custom_scalars({category: {title: ["Margin", tags]}})
+
+    def add_embedding(
+        self,
+        mat: object,
+        metadata: list | None = None,
+        label_img: object = None,
+        global_step: int | None = 0,
+        tag: str = "default",
+        metadata_header: list[str] | None = None,
+    ) -> None:
+        """Rows of numbers for TensorBoard's projector, in files of log_dir/<step>/<tag>.
+
+        `metadata` has a label for each row, or with `metadata_header` a list of them; `label_img` a picture
+        (rows, channels, height, width), of equal height and width.
+        """
+        vectors, labels = _labelled(mat, metadata, metadata_header, label_img)
+        place = f"{_step(global_step):05d}/{tag.replace('/', '%2F')}"
+        folder = os.path.join(self.log_dir, place)
+        os.makedirs(folder, exist_ok=True)
+        config = {"tensor_name": f"{tag}:{_step(global_step):05d}", "tensor_path": f"{place}/tensors.tsv"}
+        _write(folder, "tensors.tsv", _summary_values.tsv(vectors.tolist()).encode())
+        if labels:
+            _write(folder, "metadata.tsv", _summary_values.tsv(labels).encode())
+            config["metadata_path"] = f"{place}/metadata.tsv"
+        text = "".join(f"  {name}: {_summary_values.quoted(value)}\n" for name, value in config.items())
+        if label_img is not None:
+            pictures = _pixels_of_all(_array(label_img, "embedding", tag).transpose(0, 2, 3, 1))
+            _write(folder, "sprite.png", _summary_values.png(_sprite(pictures)[None]))
+            size = "".join(f" single_image_dim: {each}" for each in pictures.shape[2:0:-1])
+            text += f"  sprite {{ image_path: {_summary_values.quoted(place + '/sprite.png')}{size} }}\n"
+        with open(os.path.join(self.log_dir, "projector_config.pbtxt"), "a") as file:
+            file.write(f"embeddings {{\n{text}}}\n")
+
+    def get_logdir(self) -> str:
+        """log_dir."""
+        return self.log_dir
 
     def add_tensor(self, tag: str, tensor: object, global_step: int | None = 0) -> None:
         """A tensor of any shape, for programs that read the file: TensorBoard draws none."""
         self._open().add_tensor(tag, tensor, _step(global_step))
         self._added()
 
-    def add_graph(self, model: _core.Cell, input_to_model: object) -> None:
+    def add_graph(
+        self,
+        model: _core.Cell,
+        input_to_model: object,
+        verbose: bool = False,
+        use_strict_trace: bool = True,
+    ) -> None:
         """What the cell `model` computes of the tensor, or of the list of tensors."""
         inputs = list(input_to_model) if isinstance(input_to_model, list | tuple) else [input_to_model]
         self._open().add_graph(model, inputs)
         self._added()
 
     def add_hparams(
-        self, hparam_dict: Mapping[str, object], metric_dict: Mapping[str, object] | None = None
+        self,
+        hparam_dict: Mapping[str, object],
+        metric_dict: Mapping[str, object] | None = None,
+        hparam_domain_discrete: object = None,
+        run_name: str | None = None,
+        global_step: int | None = 0,
     ) -> None:
         """The settings of this run, and its results as scalars: {"lr": 0.1}, {"accuracy": 0.98}.
 
-        A setting that is None is left out.
+        A setting that is None is left out. `run_name`: of a run in that folder below log_dir.
         """
+        if run_name is not None:
+            with SummaryWriter(os.path.join(self.log_dir, run_name)) as writer:
+                writer.add_hparams(hparam_dict, metric_dict, global_step=global_step)
+            return
         settings = {name: _setting(name, value) for name, value in hparam_dict.items() if value is not None}
         self._open().add_settings(settings, list(metric_dict or {}))
         for name, value in (metric_dict or {}).items():
-            self.add_scalar(name, value)
+            self.add_scalar(name, value, global_step)
         self._added()
 
     def flush(self) -> None:

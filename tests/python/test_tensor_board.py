@@ -189,14 +189,6 @@ def test_a_writer_takes_pytorchs_arguments_in_their_places(tmp_path):
         writer.add_image("i", picture, 2, None, "HWC")
         writer.add_histogram("h", ROWS, 2, "auto", None, 10)
         writer.add_text("t", "text", 2, None)
-        for add, value in (
-            (writer.add_scalar, 1),
-            (writer.add_image, picture),
-            (writer.add_text, "text"),
-            (writer.add_histogram, ROWS),
-        ):
-            with pytest.raises(ValueError, match=r"walltime is 5\.0: each addition has the time"):
-                add("b", value, walltime=5.0)
         with pytest.raises(
             ValueError, match=r"scalar 'b': one number is needed, not an array of shape \(2,\)"
         ):

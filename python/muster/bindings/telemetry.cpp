@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,12 +74,12 @@ void bind_loggers(nb::module_& core) {
 using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Pixels = nb::ndarray<const std::uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
-void add_image(EventFile& self, std::string_view tag, const Pixels& pixels, std::int64_t step) {
+void add_image(EventFile& self, std::string_view tag, const Pixels& pixels, std::int64_t step, double time) {
   const telemetry::Picture picture{.height = static_cast<std::uint32_t>(pixels.shape(0)),
                                    .width = static_cast<std::uint32_t>(pixels.shape(1)),
                                    .channels = static_cast<std::uint32_t>(pixels.shape(2)),
                                    .pixels = {pixels.data(), pixels.size()}};
-  self.add(tag, step, unwrap(telemetry::picture_summary(tag, picture)));
+  self.add(tag, step, unwrap(telemetry::picture_summary(tag, picture)), time);
 }
 
 void add_tensor(EventFile& self, std::string_view tag, nb::handle object, std::int64_t step) {
@@ -106,15 +107,22 @@ void bind_event_file(nb::module_& core) {
              const auto found = self.last_steps().find(tag);
              return found == self.last_steps().end() ? std::int64_t{-1} : found->second;
            })
-      .def("add_scalar", [](EventFile& self, std::string_view tag, double value,
-                            std::int64_t step) { self.add_scalar(tag, step, value); })
+      .def("add_scalar", [](EventFile& self, std::string_view tag, double value, std::int64_t step,
+                            double time) { self.add_scalar(tag, step, value, time); })
       .def("add_histogram",
-           [](EventFile& self, std::string_view tag, const Numbers& numbers, std::int64_t step) {
-             self.add(tag, step, telemetry::Histogram({numbers.data(), numbers.size()}).summary(tag));
+           [](EventFile& self, std::string_view tag, const Numbers& numbers, std::int64_t step, double time) {
+             self.add(tag, step, telemetry::Histogram({numbers.data(), numbers.size()}).summary(tag), time);
            })
       .def("add_image", &add_image)
-      .def("add_text", [](EventFile& self, std::string_view tag, std::string_view text,
-                          std::int64_t step) { self.add(tag, step, telemetry::text_summary(tag, text)); })
+      .def("add_text",
+           [](EventFile& self, std::string_view tag, std::string_view text, std::int64_t step, double time) {
+             self.add(tag, step, telemetry::text_summary(tag, text), time);
+           })
+      // `value` is a whole Summary.Value, made by _summary_values.py.
+      .def("add_value",
+           [](EventFile& self, std::string_view tag, const nb::bytes& value, std::int64_t step, double time) {
+             self.add(tag, step, std::as_bytes(std::span(value.c_str(), value.size())), time);
+           })
       .def("add_tensor", &add_tensor)
       .def("add_settings", &add_settings)
       .def("add_graph",
