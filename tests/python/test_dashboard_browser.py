@@ -366,6 +366,48 @@ def test_why_a_job_failed_stands_above_all(tmp_path, open_page):
         check_console(driver)
 
 
+def test_a_run_that_was_interrupted_has_not_failed(tmp_path, open_page):
+    keep_run(tmp_path / "this", [3.0, 2.0], exit_code=None)
+    with (tmp_path / "this/history.jsonl").open("a") as file:
+        file.write(
+            '{"event": {"kind": "failed", "time": 1700000001, "process": "worker 0", "text": "gone"}}\n'
+        )
+        file.write('{"end": {"exit_code": 130, "signal": 2, "time": 1700000002}}\n')
+    with kept_page(tmp_path / "this") as port:
+        driver = open_page(port)
+        wait_until(driver, lambda _: text_of(driver, "state") == "interrupted")
+        assert text_of(driver, "trouble") == ""
+
+
+def test_a_loss_that_is_no_number_stands_above_all(tmp_path, open_page):
+    keep_run(tmp_path / "this", [3.0, "nan"], exit_code=None)
+    with kept_page(tmp_path / "this") as port:
+        driver = open_page(port)
+        wait_until(driver, lambda _: text_of(driver, "trouble").startswith("the loss is nan: MUSTER_DETECT"))
+        one = "page.rows[0].loss = 1; draw()"
+        driver.execute_script(one)
+        assert text_of(driver, "trouble").startswith("the loss of rank 1 is nan")
+        check_accessibility(driver)
+
+
+def test_what_to_look_at_is_said_of_a_slow_rank_and_of_one_that_is_awaited(tmp_path, open_page):
+    keep_run(tmp_path / "this", [3.0, 2.0])
+    with kept_page(tmp_path / "this") as port:
+        driver = open_page(port)
+        wait_until(driver, lambda _: text_of(driver, "state") == "ended well")
+        slow = "{rank: 1, cause: 'reading_data', text: 'rank 1 holds up the others'}"
+        driver.execute_script(f"page.end = null; page.state.slow = [{slow}]; draw()")
+        assert text_of(driver, "trouble") == (
+            "rank 1 holds up the others. Look at its disk, its share of the data, num_parallel_workers"
+        )
+        stuck = "page.state.slow = []; page.state.without_step_s = 30; page.rows[0].calls = true; draw()"
+        driver.execute_script(stuck)
+        assert text_of(driver, "trouble") == (
+            "no step for 30 s: the others wait for rank 1 (computing). Where in its code: "
+            "muster status --scheduler 127.0.0.1:1 --stacks --rank 1"
+        )
+
+
 @pytest.mark.parametrize(("size", "scheme"), [("desktop", "dark"), ("phone", "light")])
 def test_a_step_across_ranks_is_seen(tmp_path, open_page, size, scheme):
     keep_run(tmp_path / "this", [3.0, 2.0], ranks=3, servers=1)

@@ -42,7 +42,9 @@ def test_the_runs_of_the_folder_are_listed_with_their_curves(folder):
 
 def test_the_last_step_of_a_run_that_ended_at_once_is_listed(folder):
     (folder / "newer" / "training.json").write_text('{"seed": 1, "point": {"step": 7, "loss": "nan"}}')
-    (folder / "older" / "training.json").write_text('{"point": {"step": 19, "loss": 5}}')  # the history is newer
+    (folder / "older" / "training.json").write_text(
+        '{"point": {"step": 19, "loss": 5}}'
+    )  # the history is newer
     with kept_page(folder / "this") as port:
         found = {run["name"]: (run["step"], run["loss"]) for run in json.loads(ask(port, "/runs")[2])}
     assert found == {"newer": (7, "nan"), "older": (20, 0.25)}

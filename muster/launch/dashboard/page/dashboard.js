@@ -164,22 +164,11 @@ function stateText() {
   const { state, end, isSilent } = page;
   if (end) {
     if (end.exit_code === undefined || end.exit_code === null) return ["ended", "ended"];
+    if (isInterrupted(end)) return ["interrupted", "ended"];
     return end.exit_code === 0 ? ["ended well", "ended"] : [`failed with exit code ${end.exit_code}`, "failed"];
   }
   if (isSilent) return [state ? "no answer, trying again" : "connecting", "silent"];
   return state ? [state.state, state.state] : ["connecting", ""];
-}
-
-// Whom the others wait for, where nothing goes on: those who are in no call, or in an earlier one.
-function awaitedRanks() {
-  const { state, rows } = page;
-  if (!state || state.state !== "running" || page.end) return [];
-  const usual = state.point.step_seconds ?? 1;
-  if (state.without_step_s < Math.max(2, 3 * usual)) return [];
-  const workers = rows.filter((row) => row.role === "worker" && !row.left);
-  const newest = Math.max(0, ...workers.filter((row) => row.calls).map((row) => row.call));
-  if (!workers.some((row) => row.calls)) return [];
-  return workers.filter((row) => !row.calls || row.call < newest).map((row) => row.rank);
 }
 
 function draw() {
@@ -189,7 +178,7 @@ function draw() {
   document.title = `${text} – Muster`;
   const { state } = page;
   if (!state) {
-    drawTrouble(page.end ? whyFailed() : []);
+    drawTrouble([]);
     return;
   }
   setText($("job"), state.job);
@@ -204,12 +193,8 @@ function draw() {
   const there = page.rows.filter((row) => row.role === "worker" && (row.connected || row.left)).length;
   setText($("workers"), `${there} of ${state.workers}`);
   setText($("age"), timeText(state.age_s));
-  const trouble = page.end ? whyFailed() : state.slow.map((slow) => slow.text);
   const awaited = awaitedRanks();
-  if (awaited.length)
-    trouble.push(`no step for ${timeText(state.without_step_s)}: the others wait for rank ${awaited.slice(0, 8).join(", ")}${awaited.length > 8 ? " and more" : ""}`);
-  if (state.text && state.state !== "running") trouble.push(state.text);
-  drawTrouble(trouble);
+  drawTrouble(awaited);
   drawRanks(new Set(awaited), new Set(state.slow.map((slow) => slow.rank)));
   drawSteps();
   drawNetwork();
@@ -413,22 +398,8 @@ function isShown(event) {
   return !kind || (kind === "trouble" ? ["bad", "warn"].includes(EVENT_KINDS[event.kind]) : event.kind === kind);
 }
 
-function drawTrouble(lines) {
-  $("trouble").hidden = lines.length === 0;
-  setText($("trouble"), lines.join("\n"));
-}
-
 function eventText(event) {
   return event.process && !event.text.startsWith(event.process) ? `${event.process}: ${event.text}` : event.text;
-}
-
-// What was said first of a failure, behind the last recovery.
-function whyFailed() {
-  if (!page.end.exit_code) return [];
-  const whole = page.events.map((event) => event.kind).findLastIndex((kind) => kind === "formed" || kind === "back");
-  const told = page.events.slice(whole + 1);
-  const first = told.find((event) => event.kind === "error") ?? told.find((event) => event.kind === "failed");
-  return first ? [eventText(first)] : [];
 }
 
 function drawEvents() {
