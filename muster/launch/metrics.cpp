@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstddef>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,10 @@ std::string escaped(std::string_view value) {
   return text;
 }
 
+// Prometheus takes no sign before NaN, and refuses all numbers where one has it. What makes NaN, 0/0, gives it
+// one on most processors.
+std::string number_text(double value) { return std::isnan(value) ? "NaN" : fmt::format("{}", value); }
+
 class Family {
  public:
   Family(std::string name, std::string help) : family_{std::move(name), std::move(help)} {}
@@ -49,8 +54,8 @@ std::string text_of(const MetricFamily& family) {
     std::string inside;
     for (const auto& [label, label_text] : labels)
       inside += fmt::format("{}{}=\"{}\"", inside.empty() ? "" : ",", label, escaped(label_text));
-    text += inside.empty() ? fmt::format("{} {}\n", family.name, value)
-                           : fmt::format("{}{{{}}} {}\n", family.name, inside, value);
+    text += inside.empty() ? fmt::format("{} {}\n", family.name, number_text(value))
+                           : fmt::format("{}{{{}}} {}\n", family.name, inside, number_text(value));
   }
   return text;
 }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace muster::launch {
 namespace {
@@ -137,7 +138,7 @@ void JobHistory::look_at_process(const Status::Node& node, double time, std::vec
   }
   std::vector<std::string> values;
   for (const auto& [metric, value] : node.stats->metrics)
-    values.push_back(fmt::format("{} {:.4g}", metric, value));
+    values.push_back(fmt::format("{} {:.4g}", metric, std::isnan(value) ? std::abs(value) : value));
   known.evaluation = fmt::format("{}", fmt::join(values, ", "));
   if (node.role == Role::worker && node.rank == 0 && !values.empty() && known.evaluation != before.evaluation)
     news.push_back({"evaluated", time, name, "evaluation: " + known.evaluation});

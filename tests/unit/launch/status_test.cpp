@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace muster::launch {
@@ -93,6 +94,17 @@ JobStatus job_with_server() {
                     .awaited = {.first = 1, .count = 1},
                     .serving = {.rows = 40'000, .size_bytes = 13'000'000, .updates = 41, .waiting = 1}}});
   return made;
+}
+
+TEST(Metrics, HaveNoSignBeforeNan) {
+  JobStatus told = job();
+  told.status.nodes[0].stats = cluster::ProcessStats{
+      .loss = -std::numeric_limits<double>::quiet_NaN(),
+      .metrics = {{"mae", -std::numeric_limits<double>::infinity()}}};
+  const std::string text = metrics_text(told);
+  EXPECT_THAT(text, HasSubstr("host=\"10.0.0.7\"} NaN\n"));
+  EXPECT_THAT(text, HasSubstr(" -inf\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("-nan")));
 }
 
 TEST(Status, SaysWhatParameterServersHaveAndWhoWaitsOnThem) {
