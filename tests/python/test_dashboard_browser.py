@@ -384,6 +384,7 @@ def test_a_loss_that_is_no_number_stands_above_all(tmp_path, open_page):
     with kept_page(tmp_path / "this") as port:
         driver = open_page(port)
         wait_until(driver, lambda _: text_of(driver, "trouble").startswith("the loss is nan: MUSTER_DETECT"))
+        wait_until(driver, lambda _: text_of(driver, "curves").startswith("Loss\nnow nan; 3 at 0.0 s"))
         one = "page.rows[0].loss = 1; draw()"
         driver.execute_script(one)
         assert text_of(driver, "trouble").startswith("the loss of rank 1 is nan")

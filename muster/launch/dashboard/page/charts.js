@@ -144,6 +144,11 @@ class Chart {
     }
     return made;
   }
+  // "nan" where the newest value of this run is no number, which no curve shows.
+  noNumber() {
+    const last = (this.curves.columns[this.kind.name] ?? []).findLast((y) => y !== null && y !== undefined);
+    return typeof last === "string" ? last : "";
+  }
   draw() {
     const { canvas, kind, curves } = this;
     const width = canvas.clientWidth, height = canvas.clientHeight, ratio = devicePixelRatio || 1;
@@ -167,9 +172,10 @@ class Chart {
     paint.font = "11px system-ui, sans-serif";
     paint.fillStyle = colour("--soft");
     if (!all.length) {
-      paint.fillText("nothing yet", left, (top + bottom) / 2);
-      canvas.setAttribute("aria-label", `${kind.title}: nothing yet`);
-      this.readout.textContent = "";
+      const text = this.noNumber() ? "no number so far" : "nothing yet";
+      paint.fillText(text, left, (top + bottom) / 2);
+      canvas.setAttribute("aria-label", `${kind.title}: ${text}`);
+      this.readout.textContent = this.noNumber();
       return;
     }
     const scale = kind.name === "loss" && curves.isLogarithmic && all.every((p) => p[1] > 0) ? Math.log10 : (y) => y;
@@ -248,7 +254,8 @@ class Chart {
         paint.globalAlpha = 1;
       }
     }
-    this.readout.textContent = [`${kind.text(shown[1])} at ${where(shown)}`, ...(this.pointer === null ? [] : told)].join("; ");
+    const now = this.pointer === null && this.noNumber() ? [`now ${this.noNumber()}`] : [];
+    this.readout.textContent = [...now, `${kind.text(shown[1])} at ${where(shown)}`, ...(this.pointer === null ? [] : told)].join("; ");
     const values = points.map((p) => p[1]);
     canvas.setAttribute("aria-label",
       [`${kind.title}: ${kind.text(shown[1])} at ${where(shown)}, from ${kind.text(Math.min(...values))} to ${kind.text(Math.max(...values))}`, ...told].join("; "));
