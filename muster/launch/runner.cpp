@@ -162,6 +162,11 @@ bool wants_colors(const Environment& environment) {
   return environment.get("NO_COLOR").value_or("").empty() && environment.get("TERM") != "dumb";
 }
 
+// One of Muster's, where a script of MindSpore's runs under Muster; MindSpore's own answers nothing.
+bool has_scheduler(const JobSettings& job) {
+  return job.preset.value == "muster" || job.preset.value == "mindspore";
+}
+
 SupervisorOptions supervisor_options(const JobSettings& job, const Environment& environment,
                                      const std::string& run_folder, const Kept& kept) {
   return {.clock = kept.clock,
@@ -172,7 +177,7 @@ SupervisorOptions supervisor_options(const JobSettings& job, const Environment& 
           .restarts_group = job.restarts_group(),
           .tail = job.tail.value,
           .is_colored = wants_colors(environment),
-          .asks_scheduler = job.preset.value == "muster",
+          .asks_scheduler = has_scheduler(job),
           .keeper_fd = kept.keeper_fd};
 }
 
@@ -185,11 +190,6 @@ Result<> encrypt(JobServer& server, const JobSettings& job, const Environment& e
   MUSTER_TRY(auto security, find_security(job, environment));
   if (security != nullptr && security->uses_certificates()) server.encrypt(std::move(security));
   return {};
-}
-
-// One of Muster's, where a script of MindSpore's runs under Muster; MindSpore's own answers nothing.
-bool has_scheduler(const JobSettings& job) {
-  return job.preset.value == "muster" || job.preset.value == "mindspore";
 }
 
 Result<> open_server(Servers& servers, const JobSettings& job, const Environment& environment,

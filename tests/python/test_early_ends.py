@@ -6,7 +6,7 @@ import sys
 import time
 
 from job import free_port
-from places import BUILD, PACKAGES, SEARCH_PATH
+from places import BUILD, COMPAT_PACKAGES, PACKAGES, SEARCH_PATH
 
 
 def run(tmp_path, script, *command, workers=2, **variables):
@@ -37,6 +37,18 @@ muster.init()
 
 def test_a_worker_that_ends_before_init_is_named_with_the_line_to_add(tmp_path):
     code, text, seconds = run(tmp_path, LEAVES, workers=3)
+    assert code != 0
+    assert "worker 1 ended with status 0 before it had called init()" in text
+    assert seconds < 60
+
+
+def test_a_worker_of_a_mindspore_script_that_ends_before_init_is_named(tmp_path):
+    script = LEAVES.replace("import muster", "from mindspore.communication import init").replace(
+        "muster.", ""
+    )
+    packages = os.pathsep.join(map(str, (COMPAT_PACKAGES, PACKAGES)))
+    code, text, seconds = run(tmp_path, script, PYTHONPATH=packages)
+    assert "preset mindspore" in text
     assert code != 0
     assert "worker 1 ended with status 0 before it had called init()" in text
     assert seconds < 60
