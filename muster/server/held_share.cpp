@@ -65,6 +65,11 @@ Result<> HeldShare::hear(std::uint32_t worker, net::Frame frame, const SharedMes
       do_all(machine_.receive(point));
       return {};
     }
+    case FrameType::leave: {
+      MUSTER_TRY(const Leave leave, decode_leave(frame));
+      do_all(machine_.receive(leave));
+      return {};
+    }
     case FrameType::save:
       return hear_save(worker, frame);
     case FrameType::pull:

@@ -235,6 +235,12 @@ void ParameterClient::Implementation::end_background() {
   background_.join();
 }
 
+void ParameterClient::Implementation::leave() {
+  const Turn turn(*this);
+  send(machine_.leave());
+  loop_.run_ready();
+}
+
 // ---- Gradients
 
 Result<> ParameterClient::Implementation::check_pushes(std::span<const Gradient> gradients,
@@ -360,6 +366,7 @@ Result<> ParameterClient::pull_ahead(std::uint64_t step, std::uint32_t table,
 }
 ParameterClient::Counts ParameterClient::counts() const { return implementation_->counts(); }
 void ParameterClient::end_background() { implementation_->end_background(); }
+void ParameterClient::leave() { implementation_->leave(); }
 Result<> ParameterClient::push(std::span<const Gradient> gradients) {
   return implementation_->push(gradients);
 }

@@ -91,6 +91,8 @@ class ParameterClient {
   Counts counts() const;
   // The process ends next: no thread receives rows ahead of their step any more.
   void end_background();
+  // It ends well, and pushes nothing more: servers tell those workers who wait for its gradients.
+  void leave();
 
   struct Gradient {
     std::uint32_t table = 0;

@@ -48,6 +48,7 @@ class ParameterClient::Implementation {
   Result<> pull_ahead(std::uint64_t step, std::uint32_t table, std::span<const std::uint64_t> ids);
   Result<> push(std::span<const Gradient> gradients);
   Result<> flush();
+  void leave();
   void set_common_point(std::uint64_t step) {
     const Turn turn(*this);
     send(machine_.set_common_point(step));

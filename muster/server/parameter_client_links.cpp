@@ -99,6 +99,8 @@ void ParameterClient::Implementation::send(std::uint32_t holder, const ToServer&
   }
   if (const auto* point = std::get_if<CommonPoint>(&message))
     return send_frame(holder, FrameType::common_point, {.epoch = point->generation}, encode(*point));
+  if (const auto* leave = std::get_if<Leave>(&message))
+    return send_frame(holder, FrameType::leave, {.epoch = leave->generation}, encode(*leave));
   net::FrameHeader header{.job_id = options_.job_id};
   Body body;
   if (const auto* pull = std::get_if<Pull>(&message)) {

@@ -50,7 +50,13 @@ struct CommonPoint {
   std::uint64_t generation = 0;
   std::uint64_t step = 0;
 };
-using ToServer = std::variant<Hello, Push, Pull, CommonPoint>;
+// This worker has ended well: it pushes nothing from this step on.
+struct Leave {
+  std::uint32_t worker = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t step = 0;
+};
+using ToServer = std::variant<Hello, Push, Pull, CommonPoint, Leave>;
 
 // ---- From a server
 

@@ -18,7 +18,8 @@ ServerMachine::ServerMachine(ServerConfig config)
       base_(config.worker_num),
       next_(config.worker_num),
       kept_(config.worker_num),
-      waiting_(config.worker_num) {}
+      waiting_(config.worker_num),
+      ends_(config.worker_num) {}
 
 Result<Actions> ServerMachine::restore(const Restored& restored) {
   if (!restored.base.empty()) base_ = restored.base;
@@ -196,6 +197,7 @@ void ServerMachine::hear(const Pull& pull) {
   auto& waiting = waiting_[pull.worker];
   if (waiting.contains(pull.serial)) return;
   if (may_answer(pull.step)) return answer({.pull = pull});  // those that wait may not
+  if (const auto left = never_pushes_for(pull)) return refuse_endless(pull, *left);
   if (waiting.size() >= waiting_per_worker_max)
     return refuse(
         pull, fmt::format("worker {} has more than {} pulls that wait", pull.worker, waiting_per_worker_max));
@@ -225,11 +227,23 @@ void ServerMachine::hear(const CommonPoint& point) {
   common_point_ = std::max(common_point_, point.step);
 }
 
+void ServerMachine::hear(const Leave& leave) {
+  if (!admits(leave)) return;
+  ends_[leave.worker] = leave.step;
+  for (auto& pulls : waiting_)
+    std::erase_if(pulls, [this](const auto& each) {
+      const auto left = never_pushes_for(each.second.pull);
+      if (left) refuse_endless(each.second.pull, *left);
+      return left.has_value();
+    });
+}
+
 void ServerMachine::begin_generation(std::uint64_t generation, std::uint64_t begin) {
   append(GenerationRecord{.generation = generation, .begin = begin, .origin = origin_});
   generation_ = generation;
   begin_ = begin;
   for (auto& pulls : waiting_) pulls.clear();
+  ends_.assign(config_.worker_num, std::nullopt);
   const bool was_applied = forget_from(begin);
   for (std::uint64_t& kept : kept_) kept = std::min(kept, begin);
   for (std::uint64_t& restored : restored_) restored = std::min(restored, begin);
@@ -291,6 +305,23 @@ void ServerMachine::answer(const WaitingPull& waiting) {
 
 bool ServerMachine::may_answer(std::uint64_t step) const {
   return !config_.staleness || step <= applied_ || step - applied_ <= *config_.staleness;
+}
+
+// Who asks ahead does not wait: the pull of the step itself is told.
+std::optional<std::uint32_t> ServerMachine::never_pushes_for(const Pull& pull) const {
+  if (!config_.staleness || pull.is_ahead) return std::nullopt;
+  for (std::uint32_t worker = 0; worker < config_.worker_num; ++worker) {
+    if (!ends_[worker]) continue;
+    const std::uint64_t end = std::max(*ends_[worker], next_[worker]);
+    if (pull.step > end && pull.step - end > *config_.staleness) return worker;
+  }
+  return std::nullopt;
+}
+
+void ServerMachine::refuse_endless(const Pull& pull, std::uint32_t left) {
+  refuse(pull, fmt::format("worker {} has left the job before step {}, and worker {} waits in step {} for its "
+                           "gradients: all workers make the same number of steps; give each as many batches",
+                           left, *ends_[left], pull.worker, pull.step));
 }
 
 void ServerMachine::append(LogRecord record) {

@@ -144,6 +144,7 @@ class ServerMachine {
   void hear(const Push& push);
   void hear(const Pull& pull);
   void hear(const CommonPoint& point);
+  void hear(const Leave& leave);
   // Whether the worker is of this job and of this generation; refuses what it says where it is not.
   template <class Message>
   bool admits(const Message& message);
@@ -162,8 +163,11 @@ class ServerMachine {
   void answer_waiting();
   void answer(const WaitingPull& waiting);
   bool may_answer(std::uint64_t step) const;
+  // Whose push this pull, which may not be answered yet, waits for in vain.
+  std::optional<std::uint32_t> never_pushes_for(const Pull& pull) const;
+  void refuse_endless(const Pull& pull, std::uint32_t left);
   void append(LogRecord record);
-  // `message` is a Hello, Push or Pull.
+  // `message` is what a worker has said.
   template <class Message>
   void refuse(const Message& message, std::string reason) {
     actions_.push_back(
@@ -185,6 +189,8 @@ class ServerMachine {
   std::map<std::uint64_t, std::vector<Held>> held_;  // by step since the base, by worker
   std::uint64_t taken_ = 0;
   std::vector<std::map<std::uint32_t, WaitingPull>> waiting_;  // by worker and serial
+  // By worker: the first step of this generation that it does not push, once it has left.
+  std::vector<std::optional<std::uint64_t>> ends_;
   std::uint64_t records_ = 0;                                  // appended
   std::vector<Unkept> unkept_;
   Actions actions_;

@@ -210,6 +210,22 @@ Result<CommonPoint> decode_common_point(const net::Frame& frame) {
   return point;
 }
 
+std::vector<std::byte> encode(const Leave& leave) {
+  net::ByteWriter out;
+  out.number(leave.worker);
+  out.number(leave.step);
+  return out.take();
+}
+
+Result<Leave> decode_leave(const net::Frame& frame) {
+  net::ByteReader in(frame.payload);
+  Leave leave{.generation = frame.header.epoch};
+  leave.worker = in.number<std::uint32_t>();
+  leave.step = in.number<std::uint64_t>();
+  MUSTER_TRY_VOID(in.finish("the end of a worker, for a parameter server"));
+  return leave;
+}
+
 std::vector<std::byte> encode(const TableMessage& table) {
   const TableSpec& spec = table.spec;
   net::ByteWriter out;

@@ -38,6 +38,7 @@ enum class FrameType : std::uint16_t {
   memory_taken = 0x0314,
   save = 0x0315,
   saved = 0x0316,
+  leave = 0x0317,
 };
 // In the type of a pull, a push or rows: the payload says where in shared memory the batch lies.
 inline constexpr std::uint16_t shared_bit = 0x0080;
@@ -154,6 +155,7 @@ FramePtr make_frame(std::uint64_t job_id, FrameType type, net::FrameHeader heade
 
 std::vector<std::byte> encode(const Hello& hello);
 std::vector<std::byte> encode(const CommonPoint& point);
+std::vector<std::byte> encode(const Leave& leave);
 std::vector<std::byte> encode(const TableMessage& table);
 std::vector<std::byte> encode(const SaveOrder& order);
 std::vector<std::byte> encode(const SaveOutcome& outcome);
@@ -163,6 +165,7 @@ std::vector<std::byte> encode(const std::vector<KeptFileName>& files);
 std::vector<std::byte> encode(const KeptFilePart& part);
 Result<Hello> decode_hello(const net::Frame& frame);
 Result<CommonPoint> decode_common_point(const net::Frame& frame);
+Result<Leave> decode_leave(const net::Frame& frame);
 Result<TableMessage> decode_table(const net::Frame& frame);
 Result<SaveOrder> decode_save_order(const net::Frame& frame);
 Result<SaveOutcome> decode_save_outcome(const net::Frame& frame);

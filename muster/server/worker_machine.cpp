@@ -89,6 +89,14 @@ ToServerMessages WorkerMachine::set_common_point(std::uint64_t step) {
   return messages;
 }
 
+ToServerMessages WorkerMachine::leave() const {
+  const Leave leave{.worker = config_.worker, .generation = generation_, .step = next_};
+  ToServerMessages messages;
+  for (std::uint32_t holder = 0; holder < holders_.count(); ++holder)
+    if (peers_[holder].is_welcome) messages.push_back({holder, leave});
+  return messages;
+}
+
 ToServerMessages WorkerMachine::receive(std::uint32_t holder, const ToWorker& message) {
   if (const auto* refusal = std::get_if<Refusal>(&message)) {
     if (refusal->generation == generation_) fail_with(Code::refused, refusal->reason);

@@ -56,6 +56,8 @@ class WorkerMachine {
   ToServerMessages push(std::vector<Body> bodies);
   // No worker goes back behind this step any more; servers hear of it again whenever they are welcome again.
   ToServerMessages set_common_point(std::uint64_t step);
+  // This worker has ended well: it pushes nothing more.
+  ToServerMessages leave() const;
   ToServerMessages receive(std::uint32_t holder, const ToWorker& message);
   // Says hello to the server again; its answer brings what it lacks.
   ToServerMessages retry(std::uint32_t holder);

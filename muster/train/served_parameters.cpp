@@ -508,9 +508,10 @@ Result<> ServedParameters::look_up_ahead(std::int64_t number, const Tensor& ids)
   return ahead_.ask(*client_, next_, tables_.at(number).number, number);
 }
 
-void ServedParameters::leave() {
+void ServedParameters::leave(bool is_for_good) {
   if (client_ == nullptr) return;
   client_->end_background();
+  if (is_for_good) client_->leave();
   const server::ParameterClient::Counts counts = client_->counts();
   if (counts.looked_up > 0)
     log::info(fmt::format(

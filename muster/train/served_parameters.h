@@ -66,8 +66,9 @@ class ServedParameters {
     ahead_.begin_step(batch, next, next_);
   }
   bool wants_next_batch() const { return ahead_.wants_next(); }
-  // The process ends next: says in the log how many rows were looked up, and ends the thread behind it.
-  void leave();
+  // The process ends next: says in the log how many rows were looked up, and ends the thread behind it. The
+  // servers hear of an end for good: this worker's gradients are not waited for any more.
+  void leave(bool is_for_good);
   // From any thread.
   void note(graph::ServedGradient gradient);
 

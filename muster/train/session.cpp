@@ -174,11 +174,12 @@ void Session::leave(int exit_status) {
       graph::served_count() == 0)
     log::warning("the parameter servers of this job held nothing: no parameter was marked with set_param_ps");
   if (exit_status == 0) recovery_.set_done();
-  process().served_parameters->leave();
+  const auto lost_folder = exit_status == 0 ? recovery_.lost_folder() : std::nullopt;  // another one goes on
+  process().served_parameters->leave(exit_status == 0 && !lost_folder);
   if (recorder_) recorder_->note_leave(exit_status);
   keep_last_step(real_environment(), membership_.rank(), membership_.highest_step());
   membership_.leave({.exit_status = exit_status,
-                     .replaced = exit_status == 0 ? recovery_.lost_folder() : std::nullopt,
+                     .replaced = lost_folder,
                      .serve = [this] { recovery_.serve_before_leaving(); }});
 }
 

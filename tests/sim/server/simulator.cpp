@@ -398,7 +398,8 @@ void Simulation::go_on(std::uint32_t index) {
     return begin_generation(common_);
   }
   keep_points(index);
-  if (worker.machine->generation() == 0 || worker.position() == plan_.steps) return;
+  if (worker.machine->generation() == 0) return;
+  if (worker.position() == plan_.steps) return send(index, worker.machine->leave());
   if (worker.pulled <= worker.position()) ask(index, worker.position());
   if (worker.pulled == worker.position() + 1 && worker.pulled < plan_.steps && draw_.below(3) == 0)
     ask(index, worker.pulled);  // ahead of time

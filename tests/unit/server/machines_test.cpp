@@ -100,6 +100,37 @@ TEST(ServerMachine, SaysWhoWaitsForWhom) {
   EXPECT_EQ(server.waiting().workers, 0U);
 }
 
+Leave leave(std::uint32_t worker, std::uint64_t step, std::uint64_t generation = 1) {
+  return {.worker = worker, .generation = generation, .step = step};
+}
+
+TEST(ServerMachine, TellsWhoWaitsForAWorkerThatHasLeft) {
+  ServerMachine server = server_of(2, 1);
+  for (const std::uint64_t step : {0, 1}) server.receive(push(0, step));
+  server.receive(push(1, 0));
+  server.receive(pull(0, 3));
+  EXPECT_THAT(refusal(server.receive(leave(1, 1))), Mentions("worker 1", "before step 1", "worker 0", "step 3"));
+  EXPECT_EQ(server.waiting().workers, 0U);
+  EXPECT_EQ(refusal(server.receive(pull(0, 2))), "");  // the staleness allows that
+  EXPECT_THAT(refusal(server.receive(pull(0, 4))), Mentions("worker 1", "step 4"));
+}
+
+TEST(ServerMachine, WaitsForPushesThatComeBehindTheEndOfTheirWorker) {
+  ServerMachine server = server_of(2, 0);
+  server.receive(push(0, 0));
+  server.receive(pull(0, 1));
+  EXPECT_EQ(refusal(server.receive(leave(1, 1))), "");
+  EXPECT_EQ(count<Answer>(server.receive(push(1, 0))), 1U);
+}
+
+TEST(ServerMachine, WaitsAgainInANewGenerationForAWorkerThatHadLeft) {
+  ServerMachine server = server_of(2, 0);
+  server.receive(leave(1, 0));
+  server.receive(hello(0, 2, 0));
+  server.receive(push(0, 0, 2));
+  EXPECT_EQ(refusal(server.receive(pull(0, 1, 2))), "");
+}
+
 TEST(ServerMachine, NeverWaitsWithoutABound) {
   ServerMachine server = server_of(2, std::nullopt);
   EXPECT_EQ(count<Apply>(server.receive(push(0, 0))), 1U);
@@ -188,6 +219,18 @@ TEST(ServerMachine, HearsLateThatTheJobBeganAtALaterStep) {
   server.receive(hello_of_origin(20));
   EXPECT_EQ(server.next(1), 20U);
   EXPECT_EQ(std::get<GenerationRecord>(server.carried()[0]).origin, 20U);
+}
+
+TEST(WorkerMachine, SaysToAllServersThatItHasLeft) {
+  WorkerMachine worker({.server_num = 2});
+  worker.begin(1, 0);
+  EXPECT_TRUE(worker.leave().empty());  // they do not know it yet
+  for (const std::uint32_t server : {0, 1})
+    worker.receive(server, Taken{.generation = 1, .is_welcome = true});
+  worker.push({body(), body()});
+  const ToServerMessages said = worker.leave();
+  ASSERT_EQ(said.size(), 2U);
+  EXPECT_EQ(std::get<Leave>(said[1].message).step, 1U);
 }
 
 TEST(WorkerMachine, WaitsForTheStepAtWhichTheJobBegan) {
