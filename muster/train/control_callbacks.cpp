@@ -29,6 +29,18 @@ std::vector<graph::ParameterPtr> parameters_here(const CallbackContext& context)
   return parameters;
 }
 
+// Servers keep no rows of an earlier epoch, and nothing sets those that they have.
+Result<> check_restorable(const CallbackContext& context) {
+  for (const graph::ParameterPtr& parameter : parameters_here(context))
+    if (parameter->served_rows())
+      return fail(Code::not_provided,
+                  fmt::format("EarlyStopping(restore_best_weights=True): the rows of table '{}' are on "
+                              "parameter servers and cannot be put back; leave it out, and load the best "
+                              "checkpoint of ModelCheckpoint into a new training",
+                              parameter->name()));
+  return {};
+}
+
 }  // namespace
 
 Result<MonitorMode> monitor_mode_from_string(std::string_view name) {
@@ -68,7 +80,8 @@ Result<std::optional<double>> monitored_after_epoch(const CallbackContext& conte
 EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
     : options_(std::move(options)), best_(options_.monitor, options_.mode, options_.min_delta) {}
 
-Result<> EarlyStopping::on_train_begin(CallbackContext&) {
+Result<> EarlyStopping::on_train_begin(CallbackContext& context) {
+  if (options_.restore_best_weights) MUSTER_TRY_VOID(check_restorable(context));
   waited_ = stopped_epoch_ = 0;
   best_.reset();
   weights_.clear();

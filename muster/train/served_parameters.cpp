@@ -233,6 +233,13 @@ Result<> ServedParameters::follow_epoch(std::uint64_t step) {
 Result<> ServedParameters::add_table(std::int64_t number) {
   if (tables_.contains(number)) return {};
   const graph::Parameter& parameter = *graph::served_parameter(number).parameter;
+  // A step is complete with the pushes of all workers, and those without the cell make none.
+  if (parameter.home())
+    return fail(Code::not_provided,
+                fmt::format("parameter '{}' is on parameter servers, and its cell is placed on worker {}: "
+                            "all workers push its gradients; leave out place(), or leave the parameter to "
+                            "the workers",
+                            parameter.name(), parameter.home()->rank));
   const auto spec_of = [&] {
     return is_table(number) ? embedding_table(number) : dense_table(number, servers_.size());
   };

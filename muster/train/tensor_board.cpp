@@ -75,10 +75,11 @@ bool TensorBoard::has_more(std::int64_t step) const {
   return options_.histograms > 0 && step % options_.histograms == 0;
 }
 
-// Histograms of the parameters that are here.
+// Histograms of the parameters that are here: of tables on servers no row is.
 Result<> TensorBoard::write_more(std::int64_t step, CallbackContext& context) {
   for (const graph::ParameterPtr& parameter : context.network->parameters()) {
-    if (parameter->absence() != nullptr || !is_floating(parameter->type().dtype)) continue;
+    if (parameter->absence() != nullptr || parameter->served_rows()) continue;
+    if (!is_floating(parameter->type().dtype)) continue;
     const auto numbers = as_float64(parameter->materialize(seed()));
     if (!numbers) continue;
     std::string tag = parameter->name();

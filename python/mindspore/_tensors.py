@@ -5,7 +5,6 @@ import os
 import weakref
 
 import muster
-from mindspore import _device
 from muster import _core
 
 Tensor = muster.Tensor
@@ -189,21 +188,9 @@ def clone(self, init="same"):
     return _clone(self, init)
 
 
-def elements_here(self):
-    """asnumpy(), and a word where the elements are elsewhere."""
-    if is_served_table(self):
-        _device.note_once(
-            f"warning: asnumpy() of table '{self.name}' gives a row of zeros: its rows are on parameter "
-            "servers; its cell looks rows up, and save_checkpoint() writes them all"
-        )
-    return asnumpy(self)
-
-
 _PARAMETER_MEMBERS = {
     "set_param_ps": set_param_ps,
     "clone": clone,
-    "asnumpy": elements_here,
-    "numpy": elements_here,
     **{name: _noted(name, first) for name, first in _NOTED.items()},
     "is_init": property(lambda self: False, lambda self, value: None),
     "pipeline_stages": property(lambda self: []),

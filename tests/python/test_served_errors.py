@@ -102,6 +102,10 @@ ERRORS = {
         {"PENALTY": "0.01 * ops.reduce_sum(ops.square(table))"},
         "square cannot read table 'table.embedding_table'",
     ),
+    "a table is placed on one worker": (
+        {"PREPARED": "net.table.place('MS_WORKER', 0); net.fc.place('MS_WORKER', 1)"},
+        "'table.embedding_table' is on parameter servers, and its cell is placed on worker 0",
+    ),
     "an initializer is of the row that the worker has": (
         {"PREPARED": "table.set_data(nn.initializer('ones', (1, 4)))"},
         "'table.embedding_table' is (50, 4), the initializer is for (1, 4)",
@@ -115,6 +119,56 @@ def test_it_is_an_error_where(what):
     said, statuses = outputs(**options)
     assert any(told in each for each in said), "\n".join(said)
     assert 0 not in statuses
+
+
+READS = {
+    "an array": "table.asnumpy()",
+    "numpy": "np.asarray(table)",
+    "memory": "memoryview(table)",
+    "dlpack": "np.from_dlpack(table)",
+    "lists": "table.tolist()",
+    "a row": "table[0]",
+    "a tensor": "Tensor(table)",
+    "its value": "table.value()",
+    "a clone": "table.clone()",
+    "a copy": "copy.copy(table)",
+    "a copy of its network": "copy.deepcopy(net)",
+    "pickle": "pickle.dumps(net)",
+    "another parameter": "muster.Parameter(table, name='ema')",
+}
+
+
+def test_who_reads_or_copies_a_table_hears_where_its_rows_are():
+    body = "import copy, pickle\n"
+    for what, expression in READS.items():
+        body += f"try: print('READ', {what!r}, {expression})\n"
+        body += f"except NotImplementedError as error: print('refused', {what!r}, 'its cell looks' in str(error))\n"
+    body += "print(table)"
+    (said,), statuses = outputs(1, PREPARED=body)
+    assert statuses == [0], said
+    assert "READ" not in said
+    assert all(f"refused {what} True" in said for what in READS), said
+
+
+def test_the_best_rows_of_a_table_cannot_be_put_back():
+    """Its last ones stayed, in silence, beside the best of all other parameters."""
+    body = (
+        "early = muster.train.EarlyStopping(monitor='loss', restore_best_weights=True)\n"
+        "data = muster.dataset.NumpySlicesDataset((np.zeros((8, 3), np.int32), np.zeros((8, 1), np.float32)), "
+        "['ids', 'y']).batch(4)\n"
+        "sgd = nn.SGD(net.trainable_params(), 0.1)\n"
+        "muster.train.Model(net, nn.MSELoss(), sgd).train(2, data, callbacks=[early])"
+    )
+    (said,), statuses = outputs(1, PREPARED=body)
+    assert statuses != [0], said
+    assert "restore_best_weights=True): the rows of table 'table.embedding_table'" in said
+
+
+def test_a_worker_that_makes_fewer_steps_than_the_others_is_named():
+    options = {"PREPARED": "net.fc.set_param_ps()", "AFTER_STEP": "if rank == 1 and step == 1: break"}
+    said, statuses = outputs(**options)
+    assert statuses[0] != 0, said
+    assert "worker 1 has left the job before step 2, and worker 0 waits in step 3" in said[0], said[0]
 
 
 def test_a_table_may_be_set_by_an_initializer_of_all_of_its_rows():

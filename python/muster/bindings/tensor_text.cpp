@@ -92,6 +92,7 @@ nb::object element_object(const Tensor& tensor, std::int64_t index) {
 
 std::string text_of(const graph::Value& value, nb::handle self) {
   if (is_noted(value)) return representation_of(value, self);
+  if (value.is_parameter() && value.parameter()->served_rows()) return nb::cast<std::string>(nb::repr(self));
   const Tensor tensor = elements_of(value);
   // Of float16 numpy knows the shortest text.
   if (tensor.shape().rank() == 0 && tensor.dtype() != DType::float16) return scalar_text(tensor);

@@ -1,5 +1,6 @@
 #include "python/muster/bindings/value.h"
 
+#include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
 #include <string>
@@ -51,8 +52,22 @@ TensorObject tensor_result(Value value) {
 
 TensorObject tensor_object(Tensor tensor) { return tensor_result(Value(std::move(tensor))); }
 
+namespace {
+
+// In their place is a row of zeros, which is no part of them.
+void require_rows_here(const graph::Parameter& parameter) {
+  if (!parameter.served_rows()) return;
+  raise(Error{Code::not_provided,
+              fmt::format("the rows of table '{}' are on parameter servers, and this worker has no elements of "
+                          "it to read or copy: its cell looks rows up, and save_checkpoint() writes them all",
+                          parameter.name())});
+}
+
+}  // namespace
+
 Tensor elements_of(const Value& value) {
   if (value.is_parameter()) {
+    require_rows_here(*value.parameter());
     const std::string* absence = value.parameter()->absence();
     if (absence != nullptr) raise(Error{Code::invalid_argument, *absence});
     if (const std::string divided = value.parameter()->division_text(); !divided.empty())
