@@ -5,12 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster::cluster {
 
 // Of one report; more parameters share hashes.
 inline constexpr std::size_t parameter_hashes_max = 256;
+
+// The name of the hash of the batch that the step was given, where all workers are given the same.
+inline constexpr std::string_view batch_name = "the batch";
 
 struct ParameterReport {
   std::uint64_t series = 0;  // which optimizer of the script, and which of its trainings

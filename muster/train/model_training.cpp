@@ -23,6 +23,7 @@
 #include "muster/train/session.h"
 #include "muster/train/step_logger.h"
 #include "muster/train/training_numbers.h"
+#include "muster/train/updates.h"
 
 namespace muster::train {
 namespace {
@@ -283,6 +284,7 @@ Result<> Model::Training::step(std::span<const Tensor> batch) {
   MUSTER_TRY(std::vector<Tensor> outputs, std::move(done));
   if (step_is_aborted()) return {};
   context_->net_outputs = std::move(outputs);
+  note_batch(batch);
   if (context_->batch_types.empty())
     for (const Tensor& column : batch) context_->batch_types.push_back({column.dtype(), column.shape()});
   loop_.complete_step();

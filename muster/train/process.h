@@ -114,6 +114,8 @@ struct UpdateWatch {
   std::uint64_t look_at = 0;  // the run before which they are looked at next
   std::uint64_t epoch = 0;    // of the cluster
   bool has_reduced = false;   // anything over the workers
+  // Of the last step's batch, where all workers are given the whole of it.
+  std::optional<std::uint32_t> batch_hash = {};
 };
 
 // loss_watch.h. Main thread.

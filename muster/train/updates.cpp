@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "muster/nn/nn.h"
@@ -69,7 +71,16 @@ cluster::ParameterReport report_of(const WatchedOptimizer& watched, bool with_na
   }
   const std::uint64_t of_process[] = {watched.number, watched.trainings};
   report.series = hash_bytes(of_process, sizeof of_process, names);
+  add_batch(report);
   return report;
+}
+
+// In front of the parameters, which go apart because of it.
+void add_batch(cluster::ParameterReport& report) {
+  const std::optional<std::uint32_t>& hash = process().updates.batch_hash;
+  if (!hash || report.hashes.size() == cluster::parameter_hashes_max) return;
+  report.hashes.insert(report.hashes.begin(), *hash);
+  if (!report.names.empty()) report.names.insert(report.names.begin(), std::string(cluster::batch_name));
 }
 
 // What was read is reported once: later only some of the workers may have read it, since others came back.
@@ -190,6 +201,15 @@ bool has_been_updated(const graph::Parameter& parameter) {
     const auto is_it = [&](const auto& updated) { return updated.lock().get() == &parameter; };
     return count_in(each.global_step.lock()) > 0 && std::ranges::any_of(each.parameters, is_it);
   });
+}
+
+void note_batch(std::span<const Tensor> batch) {
+  std::optional<std::uint32_t>& noted = process().updates.batch_hash;
+  noted.reset();
+  if (!context().shares_batch || context().mesh_stages != 1) return;
+  std::uint64_t hash = 0;
+  for (const Tensor& column : batch) hash = hash_of_sample(column, hash);
+  noted = static_cast<std::uint32_t>(hash);
 }
 
 void watch_updates() { nn::set_update_observer(&observe); }

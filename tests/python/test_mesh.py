@@ -298,6 +298,24 @@ def test_a_loop_by_hand_over_a_mesh_is_told_of_batches_that_differ(divided):
         assert "trained" in text
 
 
+LATER_BATCHES = """
+parallel.mesh(data=2)
+net = nn.Dense(12, 4)
+scales = [1.0] * 8 + [1.0 + rank] * 72  # the first step's batch is the same
+data = [(np.full(12, each, np.float32), np.int32(0)) for each in scales]
+model = train.Model(net, nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1))
+model.train(1, GeneratorDataset(data, ["x", "y"], shuffle=False).batch(8))
+"""
+
+
+def test_batches_of_a_mesh_that_differ_later_are_told_with_their_step():
+    with Job(SETUP + LATER_BATCHES, 2, MUSTER_STRICT="1") as job:
+        codes = {process.wait(120) for process in job.everybody()}
+        text = "".join(worker.output() for worker in job.workers)
+    assert codes != {0}
+    assert "the workers were given different batches in step 8: they are not the same on ranks 0 and 1" in text
+
+
 def test_workers_of_a_mesh_with_other_seeds_are_named_before_the_first_step():
     code = "muster.set_seed(7 + rank)\n" + stages_script(REFUSED, {"data": 1, "model": 2}, places="pass")
     for text in outputs(code, 2):

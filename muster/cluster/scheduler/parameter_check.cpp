@@ -31,6 +31,14 @@ std::string advice(bool reduces, bool is_program) {
          "is trained, and in a loop by hand give the gradients to nn.DistributedGradReducer";
 }
 
+std::string other_batches(std::uint64_t step, const std::uint32_t (&ranks)[2]) {
+  return fmt::format(
+      "the workers were given different batches in step {}: they are not the same on ranks {} and {}. Over a "
+      "mesh every worker is given the whole batch, which the mesh cuts: read the same rows in the same order "
+      "on all of them, without num_shards and shard_id, and with the same seed",
+      step, ranks[0], ranks[1]);
+}
+
 }  // namespace
 
 void ParameterCheck::note(const Peer& peer, const ParameterReport& report) {
@@ -59,13 +67,15 @@ void ParameterCheck::tell(const Row& row, std::uint64_t step) {
   has_told_ = true;
   const Difference& found = *row.difference;
   const std::string name = found.index < row.names.size() ? row.names[found.index] : "a parameter";
-  const std::string text = fmt::format(
-      "the parameters of the workers differ after step {} of their optimizer: '{}' is not the same "
-      "on ranks {} and {}. {}",
-      step, name, found.ranks[0], found.ranks[1],
-      advice(found.reduces, std::ranges::any_of(job_.peers, is_program, [](const auto& entry) -> const Peer& {
-               return entry.second;
-             })));
+  const auto peer_of = [](const auto& entry) -> const Peer& { return entry.second; };
+  const std::string text =
+      name == batch_name
+          ? other_batches(step, found.ranks)
+          : fmt::format(
+                "the parameters of the workers differ after step {} of their optimizer: '{}' is not the same "
+                "on ranks {} and {}. {}",
+                step, name, found.ranks[0], found.ranks[1],
+                advice(found.reduces, std::ranges::any_of(job_.peers, is_program, peer_of)));
   if (is_strict(job_))
     return job_.fail({Code::invalid_argument, text + ". (Unset MUSTER_STRICT to get a warning only)",
                       exit_code_configuration});

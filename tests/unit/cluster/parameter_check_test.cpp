@@ -89,6 +89,14 @@ TEST_F(ParameterCheck, LooksElsewhereWhereGradientsAreReduced) {
   EXPECT_THAT(say(1, 1, {9, 2}), ElementsAre(HasSubstr("Gradients are reduced")));
 }
 
+TEST_F(ParameterCheck, TellsOfBatchesThatDiffer) {
+  form();
+  say(0, {.series = 5, .step = 8, .hashes = {7, 1}, .names = {std::string(batch_name), "conv1.weight"}});
+  EXPECT_THAT(say(1, 8, {6, 1}),
+              ElementsAre(AllOf(HasSubstr("different batches in step 8"), HasSubstr("ranks 0 and 1"),
+                                HasSubstr("the same rows"), Not(HasSubstr("Gradients")))));
+}
+
 TEST_F(ParameterCheck, WaitsForTheNamesOfRankZero) {
   form();
   EXPECT_THAT(say(2, 1, {1, 3}), IsEmpty());
