@@ -159,6 +159,47 @@ Result<> check_equal_marks(std::span<const graph::ParameterPtr> parameters, Comm
       });
 }
 
+namespace {
+
+constexpr std::size_t source_words = 64;
+
+// What rank r gave: its beginning.
+Result<std::vector<std::string>> gather_texts(const std::string& mine, Communicator& communicator) {
+  Words words(source_words);
+  std::memcpy(words.data(), mine.data(), std::min(mine.size(), source_words * sizeof(words[0]) - 1));
+  MUSTER_TRY(const auto rows, gather(words, communicator));
+  std::vector<std::string> texts;
+  for (const Words& row : rows) texts.emplace_back(reinterpret_cast<const char*>(row.data()));
+  return texts;
+}
+
+// The first place at which two workers divide differently, of which one may divide nothing there.
+std::size_t first_unlike(const Words& mine, const Words& others) {
+  return static_cast<std::size_t>(std::ranges::mismatch(mine, others).in1 - mine.begin());
+}
+
+}  // namespace
+
+Result<> check_equal_cuts(std::span<const std::string> cuts, Communicator& communicator) {
+  if (communicator.size() == 1) return {};
+  Words mine;
+  for (const std::string& cut : cuts) mine.push_back(hash_text(cut));
+  MUSTER_TRY(const auto sums, gather({mine.size(), hash_bytes(mine.data(), mine.size() * sizeof(mine[0]))},
+                                     communicator));
+  const auto ranks = ranks_unlike_rank_0(sums, 1);
+  if (ranks.empty()) return {};
+  std::size_t longest = 0;
+  for (const Words& row : sums) longest = std::max(longest, static_cast<std::size_t>(row[0]));
+  mine.resize(longest);
+  MUSTER_TRY(const auto rows, gather(mine, communicator));
+  const std::size_t at = first_unlike(rows[0], rows[ranks.front()]);
+  MUSTER_TRY(const auto texts, gather_texts(at < cuts.size() ? cuts[at] : "nothing", communicator));
+  return fail(Code::invalid_argument,
+              fmt::format("rank {} divides the step otherwise than rank 0: it divides {} where rank 0 divides "
+                          "{}. Every rank must call shard() alike",
+                          ranks.front(), texts[ranks.front()], texts[0]));
+}
+
 Result<> check_equal_inputs(std::span<const Tensor> inputs, Communicator& communicator) {
   if (communicator.size() == 1) return {};
   const auto differs = [](const std::vector<std::uint32_t>& ranks, const std::string& what) {
@@ -189,18 +230,6 @@ Result<> check_equal_inputs(std::span<const Tensor> inputs, Communicator& commun
 }
 
 namespace {
-
-constexpr std::size_t source_words = 64;
-
-// What rank r gave: its beginning.
-Result<std::vector<std::string>> gather_texts(const std::string& mine, Communicator& communicator) {
-  Words words(source_words);
-  std::memcpy(words.data(), mine.data(), std::min(mine.size(), source_words * sizeof(words[0]) - 1));
-  MUSTER_TRY(const auto rows, gather(words, communicator));
-  std::vector<std::string> texts;
-  for (const Words& row : rows) texts.emplace_back(reinterpret_cast<const char*>(row.data()));
-  return texts;
-}
 
 std::string text_of(const std::optional<graph::Parameter::PieceSource>& source) {
   if (!source) return {};

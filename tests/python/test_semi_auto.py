@@ -288,6 +288,27 @@ print(text)
     )
 
 
+OTHERS = """
+from mindspore.communication import get_rank
+
+net = nn.SequentialCell(nn.Dense(8, 16), nn.Dense(16, 4))
+net[0].matmul.shard(((1, 1), (2, 1)) if get_rank() else ((1, 2), (1, 2)))
+try:
+    fit(net)
+except ValueError as error:
+    print("refused", error)
+"""
+
+
+def test_workers_whose_strategies_differ_are_named_before_the_first_step():
+    for text in outputs(SETUP + CONTEXT + OTHERS, 2):
+        assert re.search(
+            r"refused rank 1 divides the step otherwise than rank 0: it divides .* where rank 0 divides .* "
+            r"Every rank must call shard\(\) alike",
+            text,
+        ), text
+
+
 NAMED = """
 class Holder(nn.Cell):
     def __init__(self):
