@@ -236,6 +236,24 @@ def test_another_network_under_the_same_name_is_used():
     assert value(function(x)) == 2.0
 
 
+def test_a_function_of_a_module_that_reads_further_names_is_seen_into():
+    helpers = types.ModuleType("helpers_of_a_script")
+    exec(
+        """
+class Scales:
+    first = 1.0
+    def shared(self, x): return x.mean() / x.sum() * x.max()
+
+def scaled(x): return x.reshape(-1).flatten() * Scales.first + Scales().shared(x).abs() * 0
+""",
+        vars(helpers),
+    )
+    function = muster.jit(lambda x: helpers.scaled(x))
+    assert value(function(x)) == 1.0
+    helpers.Scales.first = 2.0
+    assert value(function(x)) == 2.0
+
+
 def test_a_value_of_a_class_that_is_set_reaches_its_cells():
     class Net(nn.Cell):
         scale = 1.0

@@ -497,7 +497,8 @@ void Look::add_module(Seen& seen, nb::handle module) {
     if (name.equal(nb::str(of_random))) random_modules_.append(module);
   if (name.equal(nb::str("numpy")) && attributes_.contains("random")) random_modules_.append(module);
   if (libraries_.has(name)) return;
-  for (const nb::handle attribute : attributes_)
+  // A copy: functions of the module add the names that they load.
+  for (const nb::handle attribute : nb::tuple(nb::borrow(attributes_)))
     add(seen, Place::attribute, attribute,
         PyDict_GetItemWithError(PyModule_GetDict(module.ptr()), attribute.ptr()));
 }
