@@ -165,6 +165,7 @@ bool Arguments::collect(nb::handle object, std::size_t depth) {
   if (is_input(object)) {
     tensors_.push_back(value_from(object));
     signature_ += 'T';
+    collect_attributes(object);
     return true;
   }
   const Container container = container_of(object);
@@ -228,6 +229,18 @@ void Arguments::write_key(const ContainerPart& part, Container container) {
     signature_ += fmt::format("{}:", nb::repr(part.key).c_str());
 }
 
+// The code gets them with the tensor. What may change without becoming another object is read at each call.
+void Arguments::collect_attributes(nb::handle input) {
+  const nb::object attributes = attributes_on(input);
+  if (!attributes.is_valid()) return;
+  for (const auto [name, value] : nb::borrow<nb::dict>(attributes)) {
+    const std::string text = nb::str(name).c_str();
+    if (is_value(value)) refuse(fmt::format("the attribute {} of an argument is a tensor itself", text));
+    signature_ += fmt::format(".{}=", text);
+    collect_leaf(value);
+  }
+}
+
 void Arguments::collect_leaf(nb::handle object) {
   if (is_plain_leaf(object)) {
     signature_ += fmt::format("{} {};", class_name(object), nb::repr(object).c_str());
@@ -253,7 +266,7 @@ void Arguments::refuse(std::string text) {
 }
 
 CopiedArguments Arguments::with(std::span<const Value> values) const {
-  ArgumentCopier copier(holders_, values);
+  ArgumentCopier copier(holders_, values, true);
   nb::list positional;
   for (const nb::handle argument : nb::iter(positional_)) positional.append(copier.copy(argument));
   nb::dict keywords;

@@ -58,6 +58,7 @@ class Arguments {
   void open_container(nb::handle object, Container container);
   void write_key(const ContainerPart& part, Container container);
   void collect_leaf(nb::handle object);
+  void collect_attributes(nb::handle input);
   void write_identity(nb::handle object);
   void collect_keywords();
   void refuse(std::string text);

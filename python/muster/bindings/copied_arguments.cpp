@@ -49,9 +49,16 @@ nb::object ArgumentCopier::copy(nb::handle argument) {
 }
 
 nb::object ArgumentCopier::of(nb::handle object) {
-  if (is_input(object)) return value_object(values_[next_value_++]);
+  if (is_input(object)) return of_input(object);
   const Container container = container_of(object);
   return container == Container::none ? nb::borrow(object) : of_container(object, container);
+}
+
+nb::object ArgumentCopier::of_input(nb::handle object) {
+  nb::object made = value_object(values_[next_value_++]);
+  const nb::object attributes = with_attributes_ ? attributes_on(object) : nb::object();
+  if (attributes.is_valid()) put_attributes(made, attributes);
+  return made;
 }
 
 nb::object ArgumentCopier::of_container(nb::handle object, Container container) {

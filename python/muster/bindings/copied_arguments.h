@@ -27,8 +27,10 @@ bool is_input(nb::handle object);
 // Copies arguments in the order in which Arguments looked at them.
 class ArgumentCopier {
  public:
-  ArgumentCopier(std::span<const Holder> holders, std::span<const graph::Value> values)
-      : holders_(holders), values_(values) {}
+  // With what a script has set on the tensors as attributes, or without.
+  ArgumentCopier(std::span<const Holder> holders, std::span<const graph::Value> values,
+                 bool with_attributes = false)
+      : holders_(holders), values_(values), with_attributes_(with_attributes) {}
 
   nb::object copy(nb::handle argument);
 
@@ -42,10 +44,12 @@ class ArgumentCopier {
 
  private:
   nb::object of(nb::handle object);
+  nb::object of_input(nb::handle object);
   nb::object of_container(nb::handle object, Container container);
 
   std::span<const Holder> holders_;
   std::span<const graph::Value> values_;
+  bool with_attributes_;
   std::size_t next_value_ = 0;
   std::vector<Copy> copies_;                        // as holders_
   std::unordered_map<PyObject*, std::size_t> met_;  // in the argument in progress

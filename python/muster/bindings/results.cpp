@@ -80,6 +80,9 @@ ResultForm ResultForm::of_part(nb::handle result, graph::Values& values, const S
   const auto holder = source.given == nullptr ? std::nullopt : source.given->holder_of(result);
   if (is_value(result)) {
     values.push_back(nb::cast<const graph::Value&>(result));
+    form.constant_ = attributes_on(result);
+    if (form.constant_.is_valid() && !graph::falls_back() && holds_traced(form.constant_))
+      refuse_result(form.constant_, source.name);
   } else if (holder) {
     form.kind_ = Kind::given;
     form.holder_ = *holder;
@@ -106,6 +109,7 @@ nb::object ResultForm::build(std::span<const graph::Value>& values, std::span<co
     case Kind::tensor: {
       nb::object made = value_object(values.front());
       values = values.subspan(1);
+      if (constant_.is_valid()) put_attributes(made, constant_);
       return made;
     }
     case Kind::constant:

@@ -41,7 +41,7 @@ class ResultForm {
   nb::object build_container(std::span<const graph::Value>& values, std::span<const Holder> holders) const;
 
   Kind kind_ = Kind::tensor;
-  nb::object constant_;                // or the class of a container
+  nb::object constant_;                // or the class of a container, or what was set on a tensor
   std::vector<ContainerPart> places_;  // of the parts of a container; their values are unset
   std::vector<ResultForm> parts_;
   std::size_t holder_ = 0;

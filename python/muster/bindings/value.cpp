@@ -93,6 +93,18 @@ Value value_from(nb::handle object, const Value* like) {
 
 bool is_value(nb::handle object) { return nb::isinstance<Value>(object); }
 
+nb::object attributes_on(nb::handle tensor) {
+  if (!is_value(tensor) || nb::cast<const Value&>(tensor).is_parameter()) return {};
+  PyObject* const* const attributes = _PyObject_GetDictPtr(tensor.ptr());
+  if (attributes == nullptr || *attributes == nullptr || PyDict_GET_SIZE(*attributes) == 0) return {};
+  return nb::steal(PyDict_Copy(*attributes));
+}
+
+void put_attributes(nb::handle tensor, nb::handle attributes) {
+  const nb::object own = nb::steal(PyObject_GenericGetDict(tensor.ptr(), nullptr));
+  if (!own.is_valid() || PyDict_Update(own.ptr(), attributes.ptr()) != 0) throw nb::python_error();
+}
+
 std::string python_place() {
   PyFrameObject* frame = PyEval_GetFrame();  // borrowed
   if (frame == nullptr) return {};

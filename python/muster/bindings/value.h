@@ -38,6 +38,11 @@ graph::Value value_from(nb::handle object, const graph::Value* like = nullptr);
 // Whether `object` is a Tensor or Parameter.
 bool is_value(nb::handle object);
 
+// A copy of what a script has set on a tensor as attributes (`x.tag = 1`); unset where that is nothing, and for
+// parameters, which are known again themselves.
+nb::object attributes_on(nb::handle tensor);
+void put_attributes(nb::handle tensor, nb::handle attributes);
+
 // "folder/script.py:12", the line of Python code that is running now; empty if there is none.
 std::string python_place();
 // "script.py:12", the innermost line that runs now and is not of this library; empty if there is none. With
