@@ -156,6 +156,8 @@ def ends_of_habit(folder: Path, *options: str) -> list[str]:
         pytest.param("buffers", id="buffers-are-assigned"),
         pytest.param("generators", id="loader-and-script-have-generators"),
         pytest.param("persistent-workers", id="workers-of-the-loader-persist"),
+        pytest.param("own-generators", id="dataset-and-sampler-have-generators"),
+        pytest.param("two-loaders", id="a-loader-is-made-of-two"),
         pytest.param("wide", id="optimizer-keeps-more-bits-than-parameters"),
         pytest.param("numpy", id="states-have-numbers-of-numpy"),
         pytest.param("later", id="parameters-join-the-optimizer-later"),

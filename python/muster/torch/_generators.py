@@ -1,7 +1,8 @@
 """States of the random number generators of this process: torch's on the CPU, random's and numpy's, and those
-of a script's own that it names or gives its loader."""
+of a script's own (of the same three kinds) that it names or that its loader has."""
 
 import ctypes
+import json
 import random
 import struct
 import sys
@@ -15,6 +16,7 @@ _NUMPY = struct.Struct(f"<?{4 * _WORDS}siid")  # whether numpy is imported, word
 _TORCH_BYTES = torch.get_rng_state().numel()
 RECORD_BYTES = _TORCH_BYTES + _RANDOM.size + _NUMPY.size
 _NO_NUMPY = bytes(_NUMPY.size)
+_TEXT_BYTES = 8192  # of a generator of random's or numpy's: its state as JSON, filled up with blanks
 _last_random: tuple = ((), b"")  # packing 625 numbers takes longer than seeing that they are the same
 
 
@@ -52,26 +54,91 @@ def _torch_state(generator: torch.Generator) -> bytes:
     return ctypes.string_at(state.data_ptr(), _TORCH_BYTES)
 
 
-def record(others: Sequence[torch.Generator] = ()) -> bytes:
-    """The states of all generators: RECORD_BYTES, and as many for each of the others."""
+def is_generator(value) -> bool:
+    """Whether it is one whose state can be kept."""
+    if isinstance(value, torch.Generator):
+        return value.device.type == "cpu"
+    if isinstance(value, random.SystemRandom):
+        return False  # it has no state
+    return isinstance(value, random.Random) or _is_of_numpy(value)
+
+
+def _is_of_numpy(value) -> bool:
+    numpy_random = _numpy_random()
+    return numpy_random is not None and isinstance(value, numpy_random.Generator | numpy_random.RandomState)
+
+
+def _plain(value):
+    """For JSON: what the states of numpy's generators have beside strings and numbers of Python."""
+    return {"array": value.tolist(), "dtype": value.dtype.str} if hasattr(value, "dtype") else int(value)
+
+
+def _from_plain(value: dict):
+    return sys.modules["numpy"].array(value["array"], value["dtype"]) if "array" in value else value
+
+
+def _text_state(generator) -> bytes:
+    if isinstance(generator, random.Random):
+        state = generator.getstate()
+    elif isinstance(generator, _numpy_random().RandomState):
+        state = generator.get_state(legacy=False)
+    else:
+        state = generator.bit_generator.state
+    text = json.dumps(state, default=_plain, separators=(",", ":")).encode()
+    if len(text) > _TEXT_BYTES:
+        raise ValueError(
+            f"muster: the state of a {type(generator).__name__} is {len(text)} bytes long, and {_TEXT_BYTES} "
+            "are kept: draw from a torch.Generator"
+        )
+    return text.ljust(_TEXT_BYTES)
+
+
+def _set_text_state(generator, kept: bytes) -> None:
+    state = json.loads(kept, object_hook=_from_plain)
+    if isinstance(generator, random.Random):
+        version, words, waiting = state
+        generator.setstate((version, tuple(words), waiting))
+    elif isinstance(generator, _numpy_random().RandomState):
+        generator.set_state(state)
+    else:
+        generator.bit_generator.state = state
+
+
+def _size(generator) -> int:
+    return _TORCH_BYTES if isinstance(generator, torch.Generator) else _TEXT_BYTES
+
+
+def state_of(generator) -> bytes:
+    return _torch_state(generator) if isinstance(generator, torch.Generator) else _text_state(generator)
+
+
+def set_state(generator, kept: bytes) -> None:
+    if isinstance(generator, torch.Generator):
+        generator.set_state(torch.frombuffer(bytearray(kept), dtype=torch.uint8))
+    else:
+        _set_text_state(generator, kept)
+
+
+def record(others: Sequence = ()) -> bytes:
+    """The states of all generators: RECORD_BYTES, and as many as it takes for each of the others."""
     return b"".join(
         (
             _torch_state(torch.default_generator),
             _random_state(),
             _numpy_state(),
-            *(_torch_state(other) for other in others),
+            *map(state_of, others),
         )
     )
 
 
-def restore(kept: bytes, others: Sequence[torch.Generator] = ()) -> None:
+def restore(kept: bytes, others: Sequence = ()) -> None:
     """Sets all generators to what record() gave."""
-    for index, other in enumerate(others):
-        start = RECORD_BYTES + index * _TORCH_BYTES
-        if start < len(kept):  # not in points of older versions
-            other.set_state(
-                torch.frombuffer(bytearray(kept[start : start + _TORCH_BYTES]), dtype=torch.uint8)
-            )
+    start = RECORD_BYTES
+    for other in others:
+        end = start + _size(other)
+        if end <= len(kept):  # not in points of older versions
+            set_state(other, kept[start:end])
+        start = end
     torch.set_rng_state(torch.frombuffer(bytearray(kept[:_TORCH_BYTES]), dtype=torch.uint8))
     *words, is_waiting, waiting = _RANDOM.unpack_from(kept, _TORCH_BYTES)
     random.setstate((3, tuple(words), waiting if is_waiting else None))

@@ -2,15 +2,25 @@
 
 from collections.abc import Sequence
 
-import torch
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler
 
 from muster.torch import _generators
 
 _END = object()
+_PARTS = {
+    "sampler",
+    "batch_sampler",
+    "_sampler",
+    "dataset",
+    "datasets",
+    "transform",
+    "transforms",
+    "collate_fn",
+}
+_PARTS_MAX = 100  # in a list: a longer one has indices or rows
 
 
-def _sampler_of(loader):
+def sampler_of_epochs(loader):
     """What is told of epochs: the sampler of a DataLoader, or of its batches."""
     for found in (
         getattr(loader, "sampler", None),
@@ -21,14 +31,43 @@ def _sampler_of(loader):
     return None
 
 
-def generators_of(loader) -> list[torch.Generator]:
-    """Those that a script has given to its loader (generator=), or to a sampler of it."""
-    holders = [loader, getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
-    holders.append(getattr(holders[-1], "sampler", None))
-    found = {id(each): each for each in (getattr(holder, "generator", None) for holder in holders)}
-    return [
-        each for each in found.values() if isinstance(each, torch.Generator) and each.device.type == "cpu"
-    ]
+def _each(value) -> list:
+    """Of a list or dict of a few."""
+    if not isinstance(value, list | tuple | dict):
+        return [value]
+    several = value.values() if isinstance(value, dict) else value
+    return list(several) if len(several) <= _PARTS_MAX else []
+
+
+def _parts_of(loader) -> list:
+    """The loader and what it is made of: loaders, samplers, datasets, transforms, whatever wraps those."""
+    parts, seen = [loader], {id(loader)}
+    for part in parts:  # it grows
+        for name, value in list(getattr(part, "__dict__", {}).items()):
+            for each in _each(value):
+                is_part = name in _PARTS or isinstance(each, DataLoader | Sampler | Dataset)
+                if is_part and id(each) not in seen:
+                    seen.add(id(each))
+                    parts.append(each)
+    return parts
+
+
+def generators_of(loader) -> list:
+    """Those that its parts have: generator= of a DataLoader or a sampler, and a script's own."""
+    found = {
+        id(value): value
+        for part in _parts_of(loader)
+        for value in getattr(part, "__dict__", {}).values()
+        if _generators.is_generator(value)
+    }
+    return list(found.values())
+
+
+def end_workers(loader) -> None:
+    """Those that persist: nobody keeps their generators, so each epoch begins with new ones."""
+    for part in _parts_of(loader):
+        if getattr(part, "persistent_workers", False):
+            part._iterator = None  # what has them
 
 
 def passes_cheaply(loader) -> bool:
@@ -44,15 +83,13 @@ def passes_cheaply(loader) -> bool:
 class LoaderPlace:
     """epoch and step: of the batch that next() gives, from 0. Opening an epoch may use the generators.
 
-    generators: the script's own that are kept beside those of the process. recovers: an epoch begins with new
-    worker processes also where the loader says persistent_workers: nobody keeps the generators of old ones.
+    generators: the script's own that are kept beside those of the process. recovers: no epoch has the worker
+    processes of another.
     """
 
-    def __init__(
-        self, loader, sampler, generators: Sequence[torch.Generator] = (), *, recovers: bool = False
-    ) -> None:
+    def __init__(self, loader, sampler, generators: Sequence = (), *, recovers: bool = False) -> None:
         self._generators, self._recovers = generators, recovers
-        self._loader, self._sampler = loader, sampler if sampler is not None else _sampler_of(loader)
+        self._loader, self._sampler = loader, sampler if sampler is not None else sampler_of_epochs(loader)
         if self._sampler is not None and not hasattr(self._sampler, "set_epoch"):
             raise ValueError(
                 f"muster: sampler of recoverable() is a {type(self._sampler).__name__} without set_epoch()"
@@ -63,8 +100,8 @@ class LoaderPlace:
     def _open(self) -> None:
         if self._sampler is not None:
             self._sampler.set_epoch(self.epoch)
-        if self._recovers and getattr(self._loader, "persistent_workers", False):
-            self._loader._iterator = None  # which ends its processes
+        if self._recovers:
+            end_workers(self._loader)
         self._batches = iter(self._loader)
 
     def next(self):

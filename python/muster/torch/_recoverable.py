@@ -78,7 +78,7 @@ class Steps(Iterator):
         self._backend = _backend()
         self._of_script = [
             *generators_of(loader),
-            *(state for state in states.values() if isinstance(state, torch.Generator)),
+            *(state for state in states.values() if _generators.is_generator(state)),
         ]
         recovers = self._backend is not None
         self._place = LoaderPlace(loader, sampler, self._of_script, recovers=recovers)
@@ -89,7 +89,7 @@ class Steps(Iterator):
             self._passes = [ForwardPasses(module) for module in self._ddp]
             self._calls = self._backend.calls
             self._rank, self._size = self._calls.rank, self._calls.size
-            named = {name: s for name, s in states.items() if not isinstance(s, torch.Generator)}
+            named = {name: s for name, s in states.items() if not _generators.is_generator(s)}
             self._state = TrainingState(model, optimizers, named)
             self._first_step: FirstStep | None = FirstStep(optimizers, list(states.values()))
             self._begin_recovery()
@@ -510,12 +510,13 @@ def recoverable(
     optimizer: one, or a list. loader: a DataLoader or what else can be iterated again for each epoch.
     lr_scheduler: one, or a list; stepped by the body. sampler: whose set_epoch(epoch) is called where an
     epoch begins; that of the loader where it has one. states: further objects with state_dict() and
-    load_state_dict() by name, the same on all ranks, and torch.Generators, of which each rank has its own
-    (those of the loader need not be named). save_steps: after so many steps a point is written to
-    MS_RECOVERY_PATH, where the job goes on when all ranks have died.
+    load_state_dict() by name, the same on all ranks, and generators of torch, numpy or random, of which each
+    rank has its own (those of the loader, its samplers and its dataset need not be named). save_steps: after
+    so many steps a point is written to MS_RECOVERY_PATH, where the job goes on when all ranks have died.
 
     Raises ValueError for what cannot be kept: parts of parameters (FSDP, ZeroRedundancyOptimizer), parameters
-    that the model has not, states without state_dict(). SystemExit(69), with a line that names them, when
+    that the model has not, states without state_dict(), and behind the first step those of other things than
+    tensors, numbers, arrays, strings, lists and dicts. SystemExit(69), with a line that names them, when
     ranks do not come back within MS_NODE_TIMEOUT (600 s).
     """
     if epochs < 0 or save_steps < 1:

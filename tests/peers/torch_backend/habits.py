@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, Dataset, DistributedSampler
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, Sampler, Subset
 
 HABIT = sys.argv[1]
 HURTS = {word for word in sys.argv[-1].removeprefix("hurt=").split(",") if len(sys.argv) > 2}
@@ -39,6 +39,43 @@ class Rows(Dataset):
     def __getitem__(self, index: int) -> tuple:
         row = torch.full((8,), index / 32) + 0.1 * torch.randn(8) + 0.1 * random.random()
         return row, row[:4].sin()
+
+
+class NoisyRows(Rows):
+    """Moved by generators of its own."""
+
+    def __init__(self) -> None:
+        self.numbers, self.choices = numpy.random.default_rng(RANK), random.Random(RANK)
+        self.noise, self.older = torch.Generator().manual_seed(RANK), numpy.random.RandomState(RANK)
+
+    def __getitem__(self, index: int) -> tuple:
+        moved = self.numbers.normal() + self.choices.random() + self.older.normal()
+        row = torch.full((8,), index / 32) + 0.1 * torch.randn(8, generator=self.noise) + 0.1 * moved
+        return row, row[:4].sin()
+
+
+class Shuffled(Sampler):
+    """By numpy."""
+
+    def __init__(self, rows: Dataset) -> None:
+        self.rows, self.order = rows, numpy.random.default_rng(RANK)
+
+    def __len__(self) -> int:
+        return len(self.rows) // 2
+
+    def __iter__(self):
+        return iter(self.order.permutation(len(self.rows))[: len(self)].tolist())
+
+
+class InTurn:
+    """Batches of two loaders, as scripts that mix data write it."""
+
+    def __init__(self, *loaders: DataLoader) -> None:
+        self.loaders = loaders
+
+    def __iter__(self):
+        for batches in zip(*self.loaders, strict=False):
+            yield from batches
 
 
 class RunningMean(nn.Module):
@@ -98,6 +135,13 @@ def loader() -> DataLoader:
     rows = Rows()
     if HABIT == "generators":
         return DataLoader(rows, 4, shuffle=True, generator=torch.Generator().manual_seed(RANK))
+    if HABIT == "own-generators":
+        noisy = Subset(NoisyRows(), range(32))
+        return DataLoader(noisy, 4, sampler=Shuffled(noisy))
+    if HABIT == "two-loaders":
+        own = torch.Generator().manual_seed(RANK)
+        first = DataLoader(rows, 4, shuffle=True, generator=own, num_workers=1, persistent_workers=True)
+        return InTurn(first, DataLoader(rows, 4, sampler=DistributedSampler(rows)))
     workers = {"num_workers": 1, "persistent_workers": True} if HABIT == "persistent-workers" else {}
     return DataLoader(rows, 4, sampler=DistributedSampler(rows, seed=3), **workers)
 
