@@ -204,6 +204,33 @@ muster.torch.recoverable(net, torch.optim.SGD(net.parameters(), 0.1), [])
     assert "keeps a PowerSGDState from step to step, and a rank that comes back has none" in done.stderr
 
 
+def test_a_state_that_a_rank_could_not_read_is_refused_behind_the_first_step(tmp_path):
+    """And not when the first rank comes back."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        """
+import collections, muster.torch, torch, torch.distributed as dist
+class Meter:
+    losses = collections.deque([1.0])
+    def state_dict(self): return {"losses": self.losses}
+    def load_state_dict(self, state): self.losses = state["losses"]
+dist.init_process_group("muster")
+net = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for epoch, step, batch in muster.torch.recoverable(net, optimizer, [1, 2, 3], states={"meter": Meter()}):
+    print("step", step, flush=True)
+    optimizer.step()
+"""
+    )
+    flags = ("-n", "1", "--preset", "pytorch", "--style", "env")
+    done = run("TORCH", str(script), *flags, PYTHONPATH=PACKAGES, MS_ENABLE_RECOVERY="1")
+    assert done.stdout.count("step") == 1
+    assert (
+        "ValueError: muster: the state 'meter' of recoverable() cannot be read: state_dict() of"
+        in done.stderr
+    )
+
+
 def test_a_state_that_differs_between_ranks_is_told_of(tmp_path):
     told = run_habit(tmp_path / "own", "own-losses").stderr
     assert told.count("the state 'losses' of recoverable() is not the same on rank 0 and rank 1") == 1

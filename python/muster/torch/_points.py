@@ -42,10 +42,34 @@ def unpack(data, what: str) -> dict:
         with torch.serialization.safe_globals(_of_numpy()):
             return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as error:
-        raise ValueError(
-            f"muster: {what} cannot be read: state_dict() of what recoverable() was given may hold tensors, "
-            f"arrays, numbers, strings, lists and dicts alone: {str(error).splitlines()[0]}"
-        ) from error
+        raise ValueError(_unreadable(what, error)) from error
+
+
+def _unreadable(what: str, error: Exception) -> str:
+    return (
+        f"muster: {what} cannot be read: state_dict() of what recoverable() was given may hold tensors, "
+        f"arrays, numbers, strings, lists and dicts alone: {str(error).splitlines()[0]}"
+    )
+
+
+def check_readable(state, what: str) -> None:
+    """Raises ValueError where unpack() would not read it, as a rank that comes back does."""
+    try:
+        packed = pack({"state": _without_values(state)})
+    except Exception as error:
+        raise ValueError(_unreadable(what, error)) from error
+    unpack(packed, what)
+
+
+def _without_values(value):
+    """The same with empty tensors."""
+    if isinstance(value, torch.Tensor):
+        return torch.empty(0, dtype=value.dtype)
+    if type(value) is dict:
+        return {name: _without_values(each) for name, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_without_values, value))
+    return value
 
 
 class Points:

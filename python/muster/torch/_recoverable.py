@@ -215,9 +215,11 @@ class Steps(Iterator):
     def _tell_of_first_step(self) -> None:
         first, self._first_step = self._first_step, None
         told = first.end() if first is not None else []
-        if self._count == 1:  # else it is of a rank that came back
-            for text in told:
-                _warn(self._rank, text)
+        if self._count > 1:
+            return  # it is of a rank that came back
+        self._state.check_readable()
+        for text in told:
+            _warn(self._rank, text)
 
     def _compare_states(self) -> None:
         """Behind the first step: tells of states that differ between ranks, since one alone is given on."""

@@ -7,6 +7,8 @@ import hashlib
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
+from muster.torch._points import check_readable
+
 
 def bare(model: torch.nn.Module) -> torch.nn.Module:
     return model.module if isinstance(model, DistributedDataParallel) else model
@@ -191,6 +193,14 @@ class TrainingState:
     def digests(self) -> dict[str, int]:
         """By name of a state: a number that says what it holds."""
         return {name: _digest(state.state_dict()) for name, state in self._states.items()}
+
+    def check_readable(self) -> None:
+        """Raises ValueError, naming it, for what a rank that comes back could not read."""
+        for name, state in self._states.items():
+            check_readable(state.state_dict(), f"the state {name!r} of recoverable()")
+        for optimizer in self._optimizers:
+            check_readable(optimizer.state_dict(), f"the state of {type(optimizer).__name__}")
+        check_readable(settings(self._module), "what get_extra_state() gives")
 
     def pack(self) -> dict:
         """Refers to the tensors, and copies none."""
