@@ -231,6 +231,22 @@ for epoch, step, batch in muster.torch.recoverable(net, optimizer, [1, 2, 3], st
     )
 
 
+def test_a_node_timeout_that_is_no_number_is_named(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        """
+import muster.torch, torch, torch.distributed as dist
+dist.init_process_group("muster")
+net = torch.nn.Linear(2, 2)
+list(muster.torch.recoverable(net, torch.optim.SGD(net.parameters(), 0.1), [1]))
+"""
+    )
+    flags = ("-n", "1", "--preset", "pytorch", "--style", "env")
+    variables = {"MS_ENABLE_RECOVERY": "1", "MS_NODE_TIMEOUT": "soon"}
+    done = run("TORCH", str(script), *flags, PYTHONPATH=PACKAGES, **variables)
+    assert "ValueError: muster: MS_NODE_TIMEOUT is 'soon': give seconds, above 0" in done.stderr
+
+
 def test_a_state_that_differs_between_ranks_is_told_of(tmp_path):
     told = run_habit(tmp_path / "own", "own-losses").stderr
     assert told.count("the state 'losses' of recoverable() is not the same on rank 0 and rank 1") == 1

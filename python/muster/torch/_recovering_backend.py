@@ -8,6 +8,7 @@ aborted, its numbers are dropped, and the loop makes it again.
 Lightning's loop (lightning.py) begins anew instead, on all ranks: there the same call raises.
 """
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -214,7 +215,12 @@ class RecoveringBackend(MusterBackend):
         self.calls.shut()
 
     def limit_seconds(self) -> float:
-        return float(os.environ.get("MS_NODE_TIMEOUT") or 600)
+        """Raises ValueError where the variable holds no number above 0."""
+        text = os.environ.get("MS_NODE_TIMEOUT") or "600"
+        with contextlib.suppress(ValueError):
+            if float(text) > 0:
+                return float(text)
+        raise ValueError(f"muster: MS_NODE_TIMEOUT is {text!r}: give seconds, above 0")
 
     def opened_rendezvous(self) -> Rendezvous:
         if self.rendezvous is None:
