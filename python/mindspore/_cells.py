@@ -29,6 +29,52 @@ def _hook(kind):
     return register
 
 
+class _Found(list):
+    """What a walk over a cell finds: a list, and the iterator that MindSpore gives. next() takes one after
+    the other, and a loop takes what is left then."""
+
+    __slots__ = ("_rest",)
+
+    def __iter__(self):
+        return self._rest if hasattr(self, "_rest") else super().__iter__()
+
+    def __next__(self):
+        if not hasattr(self, "_rest"):
+            self._rest = super().__iter__()
+        return next(self._rest)
+
+
+_get_parameters, _parameters_and_names = Cell.get_parameters, Cell.parameters_and_names
+_cells_and_names = Cell.cells_and_names
+
+
+def get_parameters(self, expand=True):
+    """All parameters of the tree, each once, in the order of insertion; without `expand` only its own."""
+    return _Found(_get_parameters(self, expand))
+
+
+def parameters_and_names(self, name_prefix="", expand=True):
+    """(path, parameter) for each of them."""
+    return _Found(_parameters_and_names(self, name_prefix, expand))
+
+
+def cells_and_names(self, cells=None, name_prefix=""):
+    """(path, cell) for this cell and all below, each once, but for those in the set `cells`, which takes the
+    others. A string in its place is the prefix."""
+    if isinstance(cells, str):
+        return _Found(_cells_and_names(self, cells))
+    return _Found(_walk(self, cells, name_prefix) if cells else _cells_and_names(self, name_prefix))
+
+
+def _walk(cell, seen: set, path: str):
+    if cell in seen:
+        return
+    seen.add(cell)
+    yield path, cell
+    for name, child in _children(cell).items():
+        yield from _walk(child, seen, f"{path}.{name}" if path else name)
+
+
 def apply(self, fn):
     """Calls fn(cell) for all cells below, then for this one. Gives the cell."""
     for cell in self.cells():
@@ -460,6 +506,9 @@ def _flatten_weights(self, fusion_size=0) -> None:
 
 
 _MEMBERS = {
+    "get_parameters": get_parameters,
+    "parameters_and_names": parameters_and_names,
+    "cells_and_names": cells_and_names,
     "apply": apply,
     "set_grad": set_grad,
     "check_names": check_names,
