@@ -22,7 +22,8 @@ def argument_names(signature: str) -> tuple[str, ...]:
     return tuple(name for name in names[1:] if name not in ("*", "/"))
 
 
-def _arguments(cell) -> dict:
+def given(cell) -> dict:
+    """What a cell of the library was made with, by name."""
     kind = next(base for base in type(cell).__mro__ if base.__module__ == _core.__name__)
     if kind not in _names:
         _names[kind] = argument_names(kind.__init__.__nb_signature__[0][0])
@@ -112,11 +113,11 @@ def _attribute(self, name: str):
     except AttributeError as error:
         if name.startswith("_"):
             raise
-        given, special = _arguments(self), _special(self, name)
+        arguments, special = given(self), _special(self, name)
         if special is not None:
-            return special(self, given)
-        if name in given:
-            return given[name]
+            return special(self, arguments)
+        if name in arguments:
+            return arguments[name]
         if name not in _ELSEWHERE:
             raise
         raise AttributeError(f"{error}: {_ELSEWHERE[name]}", name=name, obj=self) from None

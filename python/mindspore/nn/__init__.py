@@ -23,7 +23,7 @@ from mindspore.nn._schedules import *  # noqa: E402, F403 - in the place of must
 
 
 class Dense(muster.nn.Dense):
-    """muster.nn.Dense; `dtype` is float32."""
+    """muster.nn.Dense, whose parameters have `dtype`."""
 
     def __init__(
         self,
@@ -35,20 +35,44 @@ class Dense(muster.nn.Dense):
         activation=None,
         dtype=muster.float32,
     ):
-        if muster.dtype(dtype) is not muster.float32:
-            raise NotImplementedError(_names.sentence(f"mindspore.nn.Dense(dtype={dtype})"))
         if isinstance(in_channels, bool) or isinstance(out_channels, bool):
             raise TypeError("Dense: in_channels and out_channels are whole numbers, not bool")
         super().__init__(
             in_channels, out_channels, weight_init, bias_init, has_bias, _activations.activated(activation)
         )
+        _members.in_dtype(self, dtype)
+
+
+BatchNorm1d = _members.of_any_dtype(muster.nn.BatchNorm1d)
+BatchNorm2d = _members.of_any_dtype(muster.nn.BatchNorm2d)
+Conv2d = _members.of_any_dtype(muster.nn.Conv2d)
+LayerNorm = _members.of_any_dtype(muster.nn.LayerNorm)
+
+
+class Embedding(muster.nn.Embedding):
+    """muster.nn.Embedding; `dtype` is noted, the table has that of a tensor given for it, or float32."""
+
+    def __init__(
+        self,
+        vocab_size,
+        embedding_size,
+        use_one_hot=False,
+        embedding_table="normal",
+        dtype=muster.float32,
+        padding_idx=None,
+        **of_servers,
+    ):
+        super().__init__(
+            vocab_size, embedding_size, use_one_hot, embedding_table, None, padding_idx, **of_servers
+        )
+        self.dtype = muster.dtype(dtype)
 
 
 class Dropout(muster.nn.Dropout):
-    """muster.nn.Dropout."""
+    """muster.nn.Dropout, of every floating dtype: `dtype` changes nothing."""
 
     def __init__(self, keep_prob=0.5, p=None, dtype=muster.float32):
-        super().__init__(keep_prob, p, dtype)
+        super().__init__(keep_prob, p)
 
 
 class MaxPool2d(muster.nn.MaxPool2d):

@@ -1,9 +1,8 @@
 """Convolutions along one and three axes, and transposed ones along one, two and three."""
 
-import math
-
 import muster
 from mindspore import _names
+from mindspore.nn._members import default_initial
 from mindspore.ops._volumes import same_pads
 from muster import ops
 
@@ -63,8 +62,6 @@ class _Convolution(muster.Cell):
                 f"{in_channels} and {out_channels}"
             )
         self._dtype = muster.dtype(dtype)
-        if self._dtype not in (muster.float32, muster.float16, muster.bfloat16):
-            raise NotImplementedError(_names.sentence(f"mindspore.nn.{name}(dtype={dtype})"))
         if pad_mode not in ("same", "valid", "pad"):
             raise ValueError(f"{name}: pad_mode is 'same', 'valid' or 'pad', not {pad_mode!r}")
         self.in_channels, self.out_channels, self.group = in_channels, out_channels, group
@@ -115,12 +112,12 @@ class _Convolution(muster.Cell):
             else (self.out_channels, self.in_channels)
         )
         shape = (outer, inner // self.group, *self.kernel_size)
-        weight_init = muster.initializers.he_uniform(math.sqrt(5)) if weight_init is None else weight_init
+        weight_init = default_initial("weight", shape) if weight_init is None else weight_init
         weight = muster.nn.initializer(weight_init, shape, self._dtype)
         self.weight = muster.Parameter(weight, name="weight")
         if self.has_bias:
             if bias_init is None:
-                bias_init = muster.initializers.uniform(1 / math.sqrt(math.prod(shape[1:])))
+                bias_init = default_initial("bias", shape)
             bias = muster.nn.initializer(bias_init, (self.out_channels,), self._dtype)
             self.bias = muster.Parameter(bias, name="bias")
 
@@ -171,7 +168,7 @@ class _Convolution(muster.Cell):
 
     def _wide(self, x):
         """(x, the weight); 16 bits are computed in 32."""
-        if self._dtype is muster.float32:
+        if self._dtype.itemsize >= 4:
             return x, self.weight
         return ops.cast(x, muster.float32), ops.cast(self.weight, muster.float32)
 

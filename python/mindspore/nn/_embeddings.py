@@ -3,7 +3,6 @@
 import warnings
 
 import muster
-from mindspore import _names
 from mindspore.ops import _places
 from muster import _core, ops
 
@@ -38,7 +37,7 @@ class EmbeddingLookup(muster.Cell):
             set_param_ps, and a worker keeps so many of its rows for as long as
             set_ps_context(staleness=...) allows: with 0 steps within a step, as between the batches of an
             evaluation. The results are the same.
-        dtype: float32.
+        dtype: Of the table.
     """
 
     BATCH_SLICE, FIELD_SLICE, TABLE_ROW_SLICE, TABLE_COLUMN_SLICE = _SLICE_MODES
@@ -57,7 +56,6 @@ class EmbeddingLookup(muster.Cell):
         dtype=muster.float32,
     ):
         super().__init__()
-        _names.refuse("mindspore.nn.EmbeddingLookup", dtype=(muster.dtype(dtype), muster.float32))
         _positive(vocab_size=vocab_size, embedding_size=embedding_size)
         self._check(target, slice_mode, manual_shapes, sparse, vocab_cache_size)
         if max_norm is not None and not max_norm > 0:
@@ -65,7 +63,7 @@ class EmbeddingLookup(muster.Cell):
         self.vocab_size, self.embedding_size, self.max_norm = vocab_size, embedding_size, max_norm
         shape = (vocab_size, embedding_size)
         self.embedding_table = muster.Parameter(
-            muster.nn.initializer(param_init, shape), name="embedding_table"
+            muster.nn.initializer(param_init, shape, muster.dtype(dtype)), name="embedding_table"
         )
         self.embedding_table._mark_table()
         self.embedding_table._is_table = True
@@ -122,7 +120,7 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
         sparse: As of EmbeddingLookup.
         operator: How the rows of a field become one: "SUM", "MEAN" by the sum of their weights, or "MAX" of
             each number.
-        dtype: float32.
+        dtype: Of the table.
     """
 
     OPERATOR_SUM, OPERATOR_MEAN, OPERATOR_MAX = _OPERATORS

@@ -1,12 +1,14 @@
 """What MindSpore's optimizers, losses and lists of cells have beside the members of muster.nn's."""
 
 import functools
+import math
 
 import muster
 from mindspore import _device
 from mindspore.common.parameter import ParameterTuple
 from mindspore.ops._training import assign_add
 from mindspore.ops.composite import HyperMap, Map
+from muster import _attributes
 
 Optimizer = muster.nn.Optimizer
 
@@ -162,6 +164,56 @@ def half(dtype):
 def to_float(self, dst_type):
     """muster.Cell.to_float; float16 computes in bfloat16."""
     return _to_float(self, half(dst_type))
+
+
+# ---- Parameters of other dtypes ----------------------------------------------------------------------------
+
+# What fills a parameter is the argument `<name>_init`, but for these.
+_INITIALS = {"moving_mean": "moving_mean_init", "moving_variance": "moving_var_init"}
+
+
+def default_initial(name: str, weight_shape):
+    """What fills the weight and the bias of dense layers and convolutions that were given nothing."""
+    if name == "weight":
+        return muster.initializers.he_uniform(math.sqrt(5))
+    return muster.initializers.uniform(1 / math.sqrt(math.prod(weight_shape[1:])))
+
+
+def in_dtype(cell, dtype) -> None:
+    """The parameters of a new cell of the library in another dtype, filled as it was told."""
+    if dtype is None or muster.dtype(dtype) is muster.float32:
+        return
+    given, dtype = _attributes.given(cell), muster.dtype(dtype)
+    if "moving_mean" in dict(cell.parameters_and_names(expand=False)) and dtype.itemsize < 4:
+        kind = type(cell).__name__
+        raise NotImplementedError(
+            f"mindspore.nn.{kind}(dtype={dtype}) is not provided: its statistics are sums over a batch, "
+            "which 16 bits do not hold. Leave dtype out: inputs may be float16 all the same"
+        )
+    for name, parameter in cell.parameters_and_names(expand=False):
+        initial = given.get(_INITIALS.get(name, f"{name}_init"))
+        if initial is None:
+            initial = default_initial(name, cell.weight.shape)
+        value = muster.nn.initializer(initial, parameter.shape, dtype)
+        made = muster.Parameter(value, name=parameter.name, requires_grad=parameter.requires_grad)
+        setattr(cell, name, made)
+
+
+def of_any_dtype(kind):
+    """A class of the library, whose parameters have the dtype that it is told."""
+    place = _attributes.argument_names(kind.__init__.__nb_signature__[0][0]).index("dtype")
+
+    @functools.wraps(kind.__init__)
+    def init(self, *args, **kwargs):
+        if len(args) > place:
+            args, dtype = (*args[:place], None, *args[place + 1 :]), args[place]
+        else:
+            dtype = kwargs.pop("dtype", None)
+        kind.__init__(self, *args, **kwargs)
+        in_dtype(self, dtype)
+
+    members = {"__init__": init, "__doc__": kind.__doc__, "__module__": "mindspore.nn"}
+    return type(kind)(kind.__name__, (kind,), members)
 
 
 # ---- Lists of cells ----------------------------------------------------------------------------------------

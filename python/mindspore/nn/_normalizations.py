@@ -1,18 +1,14 @@
 """Normalizations beside BatchNorm1d, BatchNorm2d and LayerNorm."""
 
 import muster
-from mindspore import _names
+from mindspore import _names, nn
 from mindspore._gradient import shares_one_batch
 from muster import ops
 
 
-def _require_float32(cell: str, dtype) -> None:
-    if dtype is not None and muster.dtype(dtype) is not muster.float32:
-        raise NotImplementedError(_names.sentence(f"mindspore.nn.{cell}(dtype={dtype})"))
-
-
-def _parameter(name: str, initial, shape, trained: bool) -> muster.Parameter:
-    return muster.Parameter(muster.nn.initializer(initial, shape), name=name, requires_grad=trained)
+def _parameter(name: str, initial, shape, trained: bool, dtype) -> muster.Parameter:
+    value = muster.nn.initializer(initial, shape, muster.dtype(dtype))
+    return muster.Parameter(value, name=name, requires_grad=trained)
 
 
 def _normalized(x, rows: int, eps: float):
@@ -52,15 +48,14 @@ class GroupNorm(muster.Cell):
         dtype=muster.float32,
     ):
         super().__init__()
-        _require_float32("GroupNorm", dtype)
         for name, count in (("num_groups", num_groups), ("num_channels", num_channels)):
             if not isinstance(count, int):
                 raise TypeError(f"GroupNorm: {name} is a whole number, not {type(count).__name__}")
         if num_groups < 1 or num_channels < 1 or num_channels % num_groups:
             raise ValueError(f"GroupNorm: num_groups {num_groups} must divide num_channels {num_channels}")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        self.gamma = _parameter("gamma", gamma_init, (num_channels,), affine)
-        self.beta = _parameter("beta", beta_init, (num_channels,), affine)
+        self.gamma = _parameter("gamma", gamma_init, (num_channels,), affine, dtype)
+        self.beta = _parameter("beta", beta_init, (num_channels,), affine, dtype)
 
     def construct(self, x):
         """group_norm(x)."""
@@ -86,16 +81,15 @@ class _InstanceNorm(muster.Cell):
     ):
         super().__init__()
         name = type(self).__name__
-        _require_float32(name, dtype)
         if num_features < 1:
             raise ValueError(f"{name}: num_features is at least 1, not {num_features}")
         if not 0 <= momentum <= 1:
             raise ValueError(f"{name}: momentum is in [0, 1], not {momentum}")
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        self.moving_mean = _parameter("mean", "zeros", (num_features,), False)
-        self.moving_variance = _parameter("variance", "ones", (num_features,), False)
-        self.gamma = _parameter("gamma", gamma_init, (num_features,), affine)
-        self.beta = _parameter("beta", beta_init, (num_features,), affine)
+        self.moving_mean = _parameter("mean", "zeros", (num_features,), False, dtype)
+        self.moving_variance = _parameter("variance", "ones", (num_features,), False, dtype)
+        self.gamma = _parameter("gamma", gamma_init, (num_features,), affine, dtype)
+        self.beta = _parameter("beta", beta_init, (num_features,), affine, dtype)
 
     def construct(self, x):
         """Each channel of each sample with mean 0 and variance 1, times gamma plus beta."""
@@ -146,7 +140,7 @@ class BatchNorm3d(muster.Cell):
         dtype=muster.float32,
     ):
         super().__init__()
-        self.bn2d = muster.nn.BatchNorm2d(
+        self.bn2d = nn.BatchNorm2d(
             num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
             use_batch_statistics, "NCHW", dtype,
         )  # fmt: skip
@@ -158,7 +152,7 @@ class BatchNorm3d(muster.Cell):
         return ops.reshape(self.bn2d(_as_images(x)), x.shape)
 
 
-class SyncBatchNorm(muster.nn.BatchNorm2d):
+class SyncBatchNorm(nn.BatchNorm2d):
     """BatchNorm of (N, C, ...) with the statistics of the batches of all workers together."""
 
     def __init__(
@@ -215,15 +209,15 @@ class LayerNormExt(muster.Cell):
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, dtype=None):
         super().__init__()
-        _require_float32("LayerNormExt", dtype)
+        dtype = muster.float32 if dtype is None else dtype
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         self._scale = self._shift = False
         if elementwise_affine:
-            self.weight = _parameter("weight", "ones", shape, True)
+            self.weight = _parameter("weight", "ones", shape, True, dtype)
             self._scale = True
             if bias:
-                self.bias = _parameter("bias", "zeros", shape, True)
+                self.bias = _parameter("bias", "zeros", shape, True, dtype)
                 self._shift = True
 
     def construct(self, x):

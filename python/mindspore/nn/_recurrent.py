@@ -3,7 +3,6 @@
 import math
 
 import muster
-from mindspore import _names
 from muster import ops
 
 
@@ -65,12 +64,10 @@ def _step_of(kind: str, nonlinearity: str):
     return {"LSTM": _lstm_step, "GRU": _gru_step}[kind]
 
 
-def _check(owner: str, dtype, **counts) -> None:
+def _check(owner: str, **counts) -> None:
     for name, value in counts.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{owner}: {name} is a whole number of at least 1, not {value!r}")
-    if muster.dtype(dtype) is not muster.float32:
-        raise NotImplementedError(_names.sentence(f"mindspore.nn.{owner}(dtype={dtype})"))
 
 
 def _check_nonlinearity(owner: str, nonlinearity) -> None:
@@ -78,9 +75,9 @@ def _check_nonlinearity(owner: str, nonlinearity) -> None:
         raise ValueError(f"{owner}: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
 
 
-def _uniform(shape, hidden_size: int, name: str) -> muster.Parameter:
+def _uniform(shape, hidden_size: int, name: str, dtype) -> muster.Parameter:
     initial = muster.initializers.uniform(1 / math.sqrt(hidden_size))
-    return muster.Parameter(muster.nn.initializer(initial, shape), name=name)
+    return muster.Parameter(muster.nn.initializer(initial, shape, dtype), name=name)
 
 
 # ---- One step ----------------------------------------------------------------------------------------------
@@ -91,13 +88,13 @@ class RNNCellBase(muster.Cell):
 
     def __init__(self, input_size, hidden_size, has_bias, num_chunks, dtype=muster.float32):
         super().__init__()
-        _check(type(self).__name__, dtype, input_size=input_size, hidden_size=hidden_size)
+        _check(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
         self.input_size, self.hidden_size, self.has_bias = input_size, hidden_size, bool(has_bias)
         rows = num_chunks * hidden_size
-        self.weight_ih = _uniform((rows, input_size), hidden_size, "weight_ih")
-        self.weight_hh = _uniform((rows, hidden_size), hidden_size, "weight_hh")
-        self.bias_ih = _uniform((rows,), hidden_size, "bias_ih") if has_bias else None
-        self.bias_hh = _uniform((rows,), hidden_size, "bias_hh") if has_bias else None
+        self.weight_ih = _uniform((rows, input_size), hidden_size, "weight_ih", dtype)
+        self.weight_hh = _uniform((rows, hidden_size), hidden_size, "weight_hh", dtype)
+        self.bias_ih = _uniform((rows,), hidden_size, "bias_ih", dtype) if has_bias else None
+        self.bias_hh = _uniform((rows,), hidden_size, "bias_hh", dtype) if has_bias else None
 
     def reset_parameters(self, dtype=muster.float32):
         """Draws all of them anew."""
@@ -227,7 +224,7 @@ class _Layers(muster.Cell):
     ):
         super().__init__()
         name = type(self).__name__
-        _check(name, dtype, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        _check(name, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         _check_nonlinearity(name, nonlinearity)
         if not isinstance(dropout, float):
             raise TypeError(f"{name}: dropout is a float, not {type(dropout).__name__}")
@@ -240,12 +237,12 @@ class _Layers(muster.Cell):
         self.dropout, self.nonlinearity = dropout, nonlinearity
         if dropout > 0 and num_layers > 1:
             self.dropout_op = muster.nn.Dropout(p=float(dropout))
-        self._make_parameters()
+        self._make_parameters(muster.dtype(dtype))
 
     def _directions(self) -> tuple[str, ...]:
         return ("", "_reverse") if self.bidirectional else ("",)
 
-    def _make_parameters(self) -> None:
+    def _make_parameters(self, dtype) -> None:
         rows, directions = _GATES[self.kind] * self.hidden_size, self._directions()
         for what in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")[: 4 if self.has_bias else 2]:
             for layer in range(self.num_layers):
@@ -255,7 +252,7 @@ class _Layers(muster.Cell):
                 )
                 for direction in directions:
                     name = f"{what}_l{layer}{direction}"
-                    setattr(self, name, _uniform(shape, self.hidden_size, name))
+                    setattr(self, name, _uniform(shape, self.hidden_size, name, dtype))
 
     def _weights(self, layer: int, direction: str):
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")

@@ -4,22 +4,17 @@ import copy
 import math
 
 import muster
-from mindspore import _names
+from mindspore import nn
 from muster import ops
 
 
-def _require_float32(cell: str, dtype) -> None:
-    if muster.dtype(dtype) is not muster.float32:
-        raise NotImplementedError(_names.sentence(f"mindspore.nn.{cell}(dtype={dtype})"))
-
-
-def _xavier(shape, name: str) -> muster.Parameter:
+def _xavier(shape, name: str, dtype) -> muster.Parameter:
     initial = muster.initializers.xavier_uniform()
-    return muster.Parameter(muster.nn.initializer(initial, shape), name=name)
+    return muster.Parameter(muster.nn.initializer(initial, shape, dtype), name=name)
 
 
-def _zeros(shape, name: str) -> muster.Parameter:
-    return muster.Parameter(muster.nn.initializer("zeros", shape), name=name)
+def _zeros(shape, name: str, dtype) -> muster.Parameter:
+    return muster.Parameter(muster.nn.initializer("zeros", shape, dtype), name=name)
 
 
 def _times(x, weight, bias):
@@ -60,7 +55,6 @@ class MultiheadAttention(muster.Cell):
         dtype=muster.float32,
     ):
         super().__init__()
-        _require_float32("MultiheadAttention", dtype)
         if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
             raise ValueError(f"MultiheadAttention: num_heads {num_heads} must divide embed_dim {embed_dim}")
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
@@ -69,17 +63,17 @@ class MultiheadAttention(muster.Cell):
         self.add_zero_attn, self._has_bias_kv = add_zero_attn, add_bias_kv
         self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
         if self._qkv_same_embed_dim:
-            self.in_proj_weight = _xavier((3 * embed_dim, embed_dim), "in_proj_weight")
+            self.in_proj_weight = _xavier((3 * embed_dim, embed_dim), "in_proj_weight", dtype)
         else:
-            self.q_proj_weight = _xavier((embed_dim, embed_dim), "q_proj_weight")
-            self.k_proj_weight = _xavier((embed_dim, self.kdim), "k_proj_weight")
-            self.v_proj_weight = _xavier((embed_dim, self.vdim), "v_proj_weight")
+            self.q_proj_weight = _xavier((embed_dim, embed_dim), "q_proj_weight", dtype)
+            self.k_proj_weight = _xavier((embed_dim, self.kdim), "k_proj_weight", dtype)
+            self.v_proj_weight = _xavier((embed_dim, self.vdim), "v_proj_weight", dtype)
         if has_bias:
-            self.in_proj_bias = _zeros((3 * embed_dim,), "in_proj_bias")
-        self.out_proj = muster.nn.Dense(embed_dim, embed_dim, has_bias=has_bias)
+            self.in_proj_bias = _zeros((3 * embed_dim,), "in_proj_bias", dtype)
+        self.out_proj = nn.Dense(embed_dim, embed_dim, has_bias=has_bias, dtype=dtype)
         if add_bias_kv:
-            self.bias_k = _xavier((1, 1, embed_dim), "bias_k")
-            self.bias_v = _xavier((1, 1, embed_dim), "bias_v")
+            self.bias_k = _xavier((1, 1, embed_dim), "bias_k", dtype)
+            self.bias_v = _xavier((1, 1, embed_dim), "bias_v", dtype)
         self._drop = muster.nn.Dropout(p=dropout) if dropout else None
 
     def construct(
@@ -197,16 +191,17 @@ class _TransformerLayer(muster.Cell):
         dtype=muster.float32,
     ):
         super().__init__()
-        _require_float32(type(self).__name__, dtype)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
         if self.norms == 3:
-            self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
-        self.dense1 = muster.nn.Dense(d_model, dim_feedforward)
+            self.multihead_attn = MultiheadAttention(
+                d_model, nhead, dropout, batch_first=batch_first, dtype=dtype
+            )
+        self.dense1 = nn.Dense(d_model, dim_feedforward, dtype=dtype)
         self.dropout = muster.nn.Dropout(p=dropout)
-        self.dense2 = muster.nn.Dense(dim_feedforward, d_model)
+        self.dense2 = nn.Dense(dim_feedforward, d_model, dtype=dtype)
         self.norm_first = norm_first
         for index in range(1, self.norms + 1):
-            setattr(self, f"norm{index}", muster.nn.LayerNorm((d_model,), epsilon=layer_norm_eps))
+            setattr(self, f"norm{index}", nn.LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype))
         for index in range(1, self.norms + 1):
             setattr(self, f"dropout{index}", muster.nn.Dropout(p=dropout))
         self.activation1 = _activation(activation)
@@ -330,20 +325,20 @@ class Transformer(muster.Cell):
         dtype=muster.float32,
     ):
         super().__init__()
-        _require_float32("Transformer", dtype)
         settings = (
             d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
+            dtype,
         )  # fmt: skip
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
         self.encoder = custom_encoder or TransformerEncoder(
             TransformerEncoderLayer(*settings),
             num_encoder_layers,
-            muster.nn.LayerNorm((d_model,), epsilon=layer_norm_eps),
+            nn.LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype),
         )
         self.decoder = custom_decoder or TransformerDecoder(
             TransformerDecoderLayer(*settings),
             num_decoder_layers,
-            muster.nn.LayerNorm((d_model,), epsilon=layer_norm_eps),
+            nn.LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype),
         )
 
     def construct(

@@ -4,9 +4,10 @@ import collections
 import math
 
 import muster
-from mindspore import _gradient, _names
+from mindspore import _gradient
 from mindspore.common.parameter import ParameterTuple
 from mindspore.nn._activations import activated
+from mindspore.nn._members import in_dtype
 from mindspore.nn._older import _VirtualDatasetCell
 from muster import ops
 
@@ -175,16 +176,17 @@ class BiDense(muster.Cell):
         dtype=muster.float32,
     ):
         super().__init__()
-        _names.refuse("mindspore.nn.BiDense", dtype=(muster.dtype(dtype), muster.float32))
+        dtype = muster.dtype(dtype)
         self.in1_channels, self.in2_channels, self.out_channels = in1_channels, in2_channels, out_channels
         self.has_bias = has_bias
         bound = muster.initializers.uniform(1 / math.sqrt(in1_channels))
         shape = (out_channels, in1_channels, in2_channels)
         weight_init = bound if weight_init is None else weight_init
-        self.weight = muster.Parameter(muster.nn.initializer(weight_init, shape), name="weight")
+        self.weight = muster.Parameter(muster.nn.initializer(weight_init, shape, dtype), name="weight")
         if has_bias:
             bias_init = bound if bias_init is None else bias_init
-            self.bias = muster.Parameter(muster.nn.initializer(bias_init, (out_channels,)), name="bias")
+            bias = muster.nn.initializer(bias_init, (out_channels,), dtype)
+            self.bias = muster.Parameter(bias, name="bias")
 
     def construct(self, input1, input2):
         """The bilinear product over the last axes."""
@@ -203,9 +205,8 @@ class Linear(muster.nn.Dense):
     """Dense with PyTorch's names of arguments."""
 
     def __init__(self, in_features, out_features, bias=True, weight_init=None, bias_init=None, dtype=None):
-        if dtype is not None:
-            _names.refuse("mindspore.nn.Linear", dtype=(muster.dtype(dtype), muster.float32))
         super().__init__(in_features, out_features, weight_init, bias_init, bias)
+        in_dtype(self, dtype)
 
 
 class TimeDistributed(muster.Cell):
