@@ -53,7 +53,7 @@ def parsed(text: str, defaults: tuple, skips_first: bool):
     return Signature(made)
 
 
-class _OfClass:
+class OfClass:
     """A class's own `__signature__`: what its __init__ takes; of a cell, what its construct takes."""
 
     def __get__(self, instance, owner):
@@ -77,7 +77,7 @@ class _OfClass:
 
 for _kind in list(vars(_core).values()):
     if isinstance(_kind, type) and _kind.__bases__ == (object,) and _kind.__module__ == _core.__name__:
-        _kind.__signature__ = _OfClass()
+        _kind.__signature__ = OfClass()
 
 
 class _Described:

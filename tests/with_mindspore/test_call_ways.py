@@ -1,5 +1,6 @@
 """Results of compiled functions that are iterators, and primitives that get inputs by name."""
 
+import inspect
 import sys
 
 import numpy as np
@@ -9,7 +10,7 @@ from places import COMPAT_PACKAGES
 sys.path.insert(0, str(COMPAT_PACKAGES))
 
 import mindspore as ms
-from mindspore import Tensor, nn, ops
+from mindspore import Tensor, dataset, mint, nn, ops
 
 
 def test_iterators_are_sequences():
@@ -157,3 +158,33 @@ def test_set_train_takes_what_is_true_or_false():
     net = nn.SequentialCell(nn.ReLU())
     assert net.set_train(1).training is True
     assert net.set_train(0)[0].training is False
+
+
+def test_a_primitive_says_what_it_is_made_with():
+    assert str(inspect.signature(ops.CumSum)) == "(exclusive=False, reverse=False)"
+    assert str(inspect.signature(ops.Cdist)) == "(p=2.0)"
+    assert list(inspect.signature(ops.InplaceAdd).parameters) == ["indices"]
+    assert str(inspect.signature(ops.Expm1)) == "()"
+
+    class Own(ops.Cdist):
+        def __init__(self, scale):
+            super().__init__(2.0)
+
+    assert list(inspect.signature(Own).parameters) == ["scale"]
+
+
+def test_a_source_and_an_operation_of_datasets_say_what_they_take():
+    assert list(inspect.signature(dataset.Cifar10Dataset).parameters)[:3] == [
+        "dataset_dir",
+        "usage",
+        "num_samples",
+    ]
+    assert list(inspect.signature(dataset.vision.RandomInvert).parameters) == ["prob"]
+
+
+def test_cells_of_mint_take_their_inputs_by_name():
+    x = Tensor([-1.0, 2.0])
+    assert mint.nn.ReLU6()(input=x).asnumpy().tolist() == [0, 2]
+    assert float(mint.nn.MSELoss()(input=x, target=x + 1)) == 1
+    with pytest.raises(TypeError):
+        mint.nn.MSELoss()(x, x, neither=x)

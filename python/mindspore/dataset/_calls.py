@@ -2,9 +2,13 @@
 
 import inspect
 
+from muster import _signatures
+
 
 class Recorded:
     """An operation or a source that remembers the arguments of its constructor."""
+
+    __signature__ = _signatures.OfClass()  # of __init__, not of __new__
 
     def __new__(cls, *args, **named):
         made = super().__new__(cls)

@@ -19,6 +19,27 @@ CONVOLUTION = {
 }
 
 
+class _OfSettings:
+    """`inspect.signature` of a class that is made with settings: their names and defaults."""
+
+    def __get__(self, instance, owner):
+        defaults = vars(owner).get("_defaults")
+        if instance is not None or defaults is None:
+            raise AttributeError("__signature__")
+        from inspect import Parameter, Signature
+
+        return Signature(
+            [
+                Parameter(
+                    name,
+                    Parameter.POSITIONAL_OR_KEYWORD,
+                    default=Parameter.empty if default is ... else default,
+                )
+                for name, default in defaults.items()
+            ]
+        )
+
+
 class Primitive:
     """An op and its settings. A subclass keeps them as attributes and computes in `compute`."""
 
@@ -28,6 +49,7 @@ class Primitive:
     _recomputes = False
     _asks_for = None  # the accelerator of set_device()
     _kinds_of_inputs = ""
+    __signature__ = _OfSettings()
 
     def __init_subclass__(cls, **settings):
         super().__init_subclass__(**settings)
@@ -171,8 +193,8 @@ def without_settings(name: str, function) -> type[Primitive]:
     def compute(self, *inputs):
         return function(*inputs)
 
-    members = {"__init__": __init__, "compute": compute, "__doc__": function.__doc__, "_settings": ()}
-    return type(name, (Primitive,), members)
+    members = {"__init__": __init__, "compute": compute, "__doc__": function.__doc__}
+    return type(name, (Primitive,), {**members, "_settings": (), "_defaults": {}})
 
 
 def of_row(name: str, settings: dict, function) -> type[Primitive]:
@@ -189,7 +211,7 @@ def of_row(name: str, settings: dict, function) -> type[Primitive]:
         return function(*inputs, **{each: getattr(self, each) for each in settings})
 
     members = {"__init__": __init__, "compute": compute, "__doc__": function.__doc__}
-    return type(name, (Primitive,), {**members, "_settings": tuple(settings)})
+    return type(name, (Primitive,), {**members, "_settings": tuple(settings), "_defaults": settings})
 
 
 def settings_of(primitive: type[Primitive]) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ def cell(name, function, words, module, **settings):
         for each, value in given.arguments.items():
             setattr(self, each, value)
 
-    def construct(self, *inputs):
-        return function(*inputs, **{each: getattr(self, each) for each in settings})
+    def construct(self, *inputs, **named):
+        return function(*inputs, **named, **{each: getattr(self, each) for each in settings})
 
     members = {
         "__doc__": words,
