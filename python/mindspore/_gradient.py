@@ -337,17 +337,19 @@ class GradOperation:
     def __call__(self, fn, weights=None, grad_position=0):
         if self.get_by_list and weights is None:
             weights = _weights_of(fn)
-        functions = {}  # by the number of arguments
+        functions = {}  # by the number of arguments, and the names of those that have one
 
-        def gradients(*args, sens=None):
+        def gradients(*args, sens=None, **named):
             if sens is not None:
                 args = (*args, sens)
-            inputs = len(args) - self.sens_param
-            if inputs not in functions:
-                functions[inputs] = self._function(fn, weights, grad_position, inputs)
-            if isinstance(fn, muster.Cell):
-                _core._resume_call(fn, args[:inputs])
-            return functions[inputs](*args)[1]
+            count = len(args) - self.sens_param
+            key = count, *named
+            if key not in functions:
+                called = _called_by(fn, tuple(named))
+                functions[key] = self._function(called, weights, grad_position, count + len(named))
+            if isinstance(fn, muster.Cell) and not named:
+                _core._resume_call(fn, args[:count])
+            return functions[key](*args[:count], *named.values(), *args[count:])[1]
 
         return gradients
 
@@ -362,6 +364,18 @@ class GradOperation:
         weights = weights if self.get_by_list else None
         both = _of_tensors(weighed if self.sens_param else fn, positions, weights, is_whole=True)
         return _over_workers(both, positions, weights)
+
+
+def _called_by(fn, names: tuple):
+    """The function, whose last arguments reach it by these names."""
+    if not names:
+        return fn
+
+    def call(*args):
+        count = len(args) - len(names)
+        return fn(*args[:count], **dict(zip(names, args[count:], strict=True)))
+
+    return call
 
 
 def _weights_of(fn):

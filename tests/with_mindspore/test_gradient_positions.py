@@ -117,3 +117,33 @@ def test_so_it_is_for_products_with_jacobians():
     ):
         with pytest.raises(ValueError, match="at least two results"):
             call()
+
+
+class _Named(nn.Cell):
+    def construct(self, x, *, a, b):
+        return x * a + b * 2
+
+
+def test_arguments_with_names_stand_behind_the_others():
+    every = ops.GradOperation(get_all=True)(_Named())(_X, b=_Y, a=Tensor([5.0, 7.0]))
+    assert [each.asnumpy().tolist() for each in every] == [[5, 7], [2, 2], [1, 2]]
+    first = ops.GradOperation()(lambda *, a, b: a * b)(a=_X, b=_Y)
+    assert first.asnumpy().tolist() == [3, 4]
+    scaled = ops.GradOperation(sens_param=True)(_Named())(_X, Tensor([10.0, 1.0]), a=_Y, b=_X)
+    assert scaled.asnumpy().tolist() == [30, 4]
+
+
+def test_one_gradient_takes_arguments_by_place_and_by_name():
+    gradient = ops.GradOperation(get_all=True)(lambda x, y: x * y)
+    for found in (gradient(_X, _Y), gradient(_X, y=_Y), gradient(x=_X, y=_Y)):
+        assert [each.asnumpy().tolist() for each in found] == [[3, 4], [1, 2]]
+
+
+def test_several_results_change_with_the_inputs():
+    def both(x, y):
+        return x * y, x + y
+
+    for jvp in (ms.jvp, ops.jvp):
+        results, changes = jvp(both, (_X, _Y), (Tensor([1.0, 1.0]), Tensor([0.0, 1.0])))
+        assert [each.asnumpy().tolist() for each in results] == [[3, 8], [4, 6]]
+        assert [each.asnumpy().tolist() for each in changes] == [[3, 6], [1, 2]]

@@ -1,6 +1,7 @@
 """mindspore.ops: products with Jacobians, and Jacobians."""
 
 import muster
+from mindspore import _gradient
 from mindspore._gradient import jacfwd, jacrev, require_more
 from muster import ops
 
@@ -52,6 +53,8 @@ def jvp(fn, inputs, v, has_aux=False):
     inputs, v = _several(inputs), _several(v)
     made = fn(*inputs)
     result = made[0] if has_aux else made
+    if isinstance(result, tuple):
+        return _gradient.jvp(fn, inputs, v, has_aux)
     jacobians = _several(jacrev(fn, tuple(range(len(inputs))), has_aux)(*inputs))
     jacobians = jacobians[0] if has_aux else jacobians
     total = None
