@@ -91,3 +91,37 @@ def test_columns_of_whole_numbers_take_what_numpy_writes(tmp_path):
 )
 def test_settings_that_nobody_made_are_those_of_mindspore(name, value):
     assert ms.get_context(name) == value
+
+
+@pytest.mark.parametrize(
+    "setting, error",
+    [
+        ({"device_id": -1}, ValueError),
+        ({"device_id": "a"}, TypeError),
+        ({"max_call_depth": 0}, ValueError),
+        ({"max_call_depth": True}, TypeError),
+        ({"deterministic": "X"}, ValueError),
+        ({"deterministic": True}, TypeError),
+        ({"pynative_synchronize": 3}, TypeError),
+        ({"save_graphs_path": 3}, TypeError),
+        ({"memory_optimize_level": "O9"}, ValueError),
+        ({"jit_syntax_level": 7}, ValueError),
+        ({"runtime_num_threads": -1}, ValueError),
+    ],
+    ids=str,
+)
+def test_a_setting_that_changes_nothing_is_one_that_there_is(setting, error):
+    name, value = next(iter(setting.items()))
+    with pytest.raises(error, match=rf"set_context: {name} is .*{value!r}"):
+        ms.set_context(**setting)
+
+
+def test_settings_that_change_nothing_are_kept():
+    given = {
+        "deterministic": "ON",
+        "max_call_depth": 5000,
+        "pynative_synchronize": True,
+        "jit_syntax_level": 2,
+    }
+    ms.set_context(**given)
+    assert {name: ms.get_context(name) for name in given} == given

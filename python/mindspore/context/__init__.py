@@ -82,6 +82,41 @@ _HARMLESS.update(
         "it is about MindSpore's own compiler or about accelerators",
     )
 )
+# What the settings above may be: whole numbers from a least one, one of some values, or a string.
+_LEAST = {
+    "device_id": 0,
+    "inter_op_parallel_num": 0,
+    "max_call_depth": 1,
+    "op_timeout": 0,
+    "runtime_num_threads": 0,
+}
+_CHOICES = {
+    "debug_level": (0, 1),
+    "deterministic": ("ON", "OFF"),
+    "enable_compile_cache": (True, False),
+    "jit_syntax_level": (0, 1, 2),
+    "memory_optimize_level": ("O0", "O1"),
+    "precompile_only": (True, False),
+    "pynative_synchronize": (True, False),
+}
+_TEXTS = ("max_device_memory", "mempool_block_size", "print_file_path", "save_graphs_path")
+
+
+def _check(name, value) -> None:
+    """Raises TypeError for a value of another kind, ValueError for one that there is not."""
+    choices, least = _CHOICES.get(name, ()), _LEAST.get(name)
+    kind = int if least is not None else str if name in _TEXTS else type(choices[0]) if choices else object
+    # MindSpore takes 0 and 1 for False and True here, too.
+    is_of_kind = isinstance(value, kind) or (kind is bool and value in (0, 1))
+    if not is_of_kind or (kind is int and isinstance(value, bool)):
+        wanted = {int: "a whole number", str: "a string", bool: "True or False"}[kind]
+        raise TypeError(f"set_context: {name} is {wanted}, not {value!r}")
+    if least is not None and value < least:
+        raise ValueError(f"set_context: {name} is at least {least}, not {value!r}")
+    if choices and value not in choices:
+        raise ValueError(f"set_context: {name} is one of {', '.join(map(str, choices))}, not {value!r}")
+
+
 # Settings that change no result, and are worth a word at other values than these.
 _OFF = {
     "save_graphs": ((False, 0), "`muster explain SCRIPT` shows the plan of a step, --svg draws it"),
@@ -101,6 +136,7 @@ def set_context(**settings) -> None:
         elif name == "device_target":
             _device.run_on(value, "set_context(device_target)")
         elif name in _HARMLESS:
+            _check(name, value)
             _device.note_once(f"note: set_context({name}=...) has no effect: {_HARMLESS[name]}")
             _given[name] = value
         elif name in _OFF:
