@@ -10,6 +10,7 @@ sys.path.insert(0, str(COMPAT_PACKAGES))
 import mindspore as ms
 import numpy as np
 from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
+from mindspore.experimental import optim
 from mindspore.ops import composite
 from mindspore.ops import functional as F  # noqa: N812
 
@@ -193,3 +194,26 @@ def test_rates_of_groups_are_all_called_where_one_is():
     for _ in range(2):
         optimizer((Tensor([1.0]), Tensor([1.0])))
     assert (first.asnumpy().item(), second.asnumpy().item()) == (-3, -1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda given: optim.Adam(given, 0.1), lambda given: optim.SGD(given, 0.1, momentum=0.9), optim.Adadelta],
+    ids=["Adam", "SGD", "Adadelta"],
+)
+def test_a_checkpoint_of_an_optimizer_of_groups_holds_its_states(make, tmp_path):
+    gradients = (Tensor([[1.0, 2.0]]), Tensor([3.0]))
+    files = [str(tmp_path / name) for name in ("net.ckpt", "optimizer.ckpt")]
+    net = nn.Dense(2, 1, "ones", "zeros")
+    optimizer = make(net.trainable_params())
+    optimizer(gradients)
+    ms.save_checkpoint(net, files[0])
+    ms.save_checkpoint(optimizer, files[1])
+    optimizer(gradients)
+
+    again = nn.Dense(2, 1)
+    resumed = make(again.trainable_params())
+    assert ms.load_param_into_net(again, ms.load_checkpoint(files[0])) == ([], [])
+    assert ms.load_param_into_net(resumed, ms.load_checkpoint(files[1])) == ([], [])
+    resumed(gradients)
+    assert (again.weight.asnumpy() == net.weight.asnumpy()).all()

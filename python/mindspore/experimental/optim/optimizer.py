@@ -2,6 +2,7 @@
 
 import muster
 from mindspore._optimizers import refuse_served
+from mindspore.common.parameter import ParameterTuple
 from mindspore.nn import Cell
 from muster import ops
 
@@ -79,6 +80,13 @@ class Optimizer(Cell):
                 )
                 for name in self.states_of(group)
             }
+        self._keep_states()
+
+    def _keep_states(self) -> None:
+        """Makes the states parameters of this cell, for checkpoints, where each has a name of its own."""
+        states = [each for states in self.state.values() for each in states.values()]
+        if len({each.name for each in states}) == len(states):
+            self._states = ParameterTuple(states)
 
     def states_of(self, group):
         """The names of the states of a group's parameters."""
