@@ -23,6 +23,16 @@ def refuse_tables(call: str, optimizer, instead: str) -> None:
         )
 
 
+def of_steps(optimizer):
+    """The optimizer as training steps take it: those of experimental.optim and mint.optim have groups."""
+    return optimizer._as_optimizer() if hasattr(optimizer, "_as_optimizer") else optimizer
+
+
+def with_groups(optimizer):
+    """What a script gave for one of these."""
+    return getattr(optimizer, "__dict__", {}).get("_with_groups", optimizer)
+
+
 def refuse_served(optimizer) -> None:
     """An error where parameter servers hold what an optimizer of formulas in Python updates: they have none
     of these, nor does anybody reduce the gradients, so each worker would train a network of its own."""

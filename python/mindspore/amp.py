@@ -5,7 +5,7 @@ import collections
 import muster.amp
 from muster.amp import get_black_list, get_white_list
 
-from mindspore import _device, _names
+from mindspore import _device, _names, _optimizers
 from mindspore.nn._loss_scale import (
     DynamicLossScaleManager,
     DynamicLossScaler,
@@ -72,6 +72,7 @@ def build_train_network(
         cast_model_type=(cast_model_type, None),
     )
     note_batch_norms("mindspore.amp.build_train_network", level, keep_batchnorm_fp32)
+    optimizer = _optimizers.of_steps(optimizer)
     if loss_scale_manager is None:
         return muster.amp.build_train_network(network, optimizer, loss_fn, level)
     network = auto_mixed_precision(network, level)

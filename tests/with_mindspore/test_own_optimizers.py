@@ -8,6 +8,7 @@ from places import COMPAT_PACKAGES
 sys.path.insert(0, str(COMPAT_PACKAGES))
 
 import mindspore as ms
+import mindspore.dataset as ds
 import numpy as np
 from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
 from mindspore.experimental import optim
@@ -194,6 +195,53 @@ def test_rates_of_groups_are_all_called_where_one_is():
     for _ in range(2):
         optimizer((Tensor([1.0]), Tensor([1.0])))
     assert (first.asnumpy().item(), second.asnumpy().item()) == (-3, -1)
+
+
+def _batches():
+    x = np.arange(8, dtype=np.float32).reshape(4, 2) / 8
+    return ds.NumpySlicesDataset((x, np.ones((4, 1), np.float32)), ["x", "y"], shuffle=False).batch(2)
+
+
+def _trained(make, **settings):
+    """The weights behind two epochs of Model.train, and what callbacks found as the optimizer."""
+    found = []
+
+    class Look(ms.train.Callback):
+        def on_train_step_end(self, run_context):
+            found.append(run_context.original_args().optimizer)
+
+    net = nn.Dense(2, 1, "ones", "zeros")
+    optimizer = make(net.trainable_params())
+    ms.Model(net, nn.MSELoss(), optimizer, **settings).train(2, _batches(), Look(), dataset_sink_mode=False)
+    return net.weight.asnumpy(), found, optimizer
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"loss_scale_manager": ms.DynamicLossScaleManager(2.0, 2, 100)}], ids=["plain", "scaled"]
+)
+def test_model_trains_with_an_optimizer_of_groups(settings):
+    weights, found, optimizer = _trained(
+        lambda parameters: optim.SGD(parameters, 0.1, momentum=0.9), **settings
+    )
+    expected, _, _ = _trained(lambda parameters: nn.Momentum(parameters, 0.1, 0.9))
+    assert np.allclose(weights, expected, atol=1e-6)
+    assert len(found) == 4 and all(each is optimizer for each in found)
+    assert int(optimizer.step) == 4
+
+
+def test_model_follows_the_rate_of_an_optimizer_of_groups():
+    class Slower(ms.train.Callback):
+        def on_train_epoch_end(self, run_context):
+            ops.assign(run_context.original_args().optimizer.param_groups[0]["lr"], Tensor(0.0))
+
+    net = nn.Dense(2, 1, "ones", "zeros")
+    model = ms.Model(net, nn.MSELoss(), optim.Adam(net.trainable_params(), 0.1))
+    model.train(1, _batches(), dataset_sink_mode=False)
+    first = net.weight.asnumpy()
+    model.train(1, _batches(), Slower(), dataset_sink_mode=False)
+    second = net.weight.asnumpy()
+    model.train(1, _batches(), dataset_sink_mode=False)
+    assert not np.allclose(first, second) and (net.weight.asnumpy() == second).all()
 
 
 @pytest.mark.parametrize(

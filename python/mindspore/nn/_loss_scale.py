@@ -92,6 +92,7 @@ class TrainOneStepWithLossScaleCell(muster.nn.TrainOneStepCell):
     """
 
     def __init__(self, network, optimizer, scale_sense):
+        optimizer = _optimizers.of_steps(optimizer)
         super().__init__(network, optimizer)
         _optimizers.refuse_tables(
             "TrainOneStepWithLossScaleCell (of a loss scale manager that is dynamic, or drops updates)",

@@ -115,6 +115,10 @@ class Optimizer(Cell):
         """All that a step changes or reads beside the weights."""
         return [*(each for states in self.state.values() for each in states.values()), *self.lrs, self.step]
 
+    def _as_optimizer(self):
+        """What training steps take."""
+        return _OfSteps(self)
+
     def construct(self, gradients):
         refuse_served(self)
         gradients = list(gradients)
@@ -138,6 +142,19 @@ class Optimizer(Cell):
     def update(self, group, parameter, gradient, states, step) -> None:
         """A step of one parameter."""
         raise NotImplementedError(f"{type(self).__name__} defines no update()")
+
+
+class _OfSteps(muster.nn.Optimizer):
+    """An optimizer with groups of parameters, as Model and training steps take one: with its states."""
+
+    def __init__(self, optimizer):
+        super().__init__(1.0, optimizer.parameters)
+        self.__dict__["_with_groups"] = optimizer
+        own = {id(each): each for each in (*optimizer.kept_parameters(), *optimizer.get_parameters())}
+        self.states = ParameterTuple(own.values())
+
+    def construct(self, gradients):
+        return self._with_groups(gradients)
 
 
 def decayed(group, parameter, gradient):

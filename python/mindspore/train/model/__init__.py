@@ -3,7 +3,7 @@
 import sys
 
 import muster
-from mindspore import _device, _names, amp
+from mindspore import _device, _names, _optimizers, amp
 from mindspore.context import ParallelMode as ParallelMode
 from mindspore.train import _metrics
 
@@ -33,6 +33,7 @@ class Model(muster.Model):
         metrics = _named_metrics(metrics, loss_fn, eval_network, eval_indexes)
         self._predicting = None
         self._given = network, optimizer
+        optimizer = _optimizers.of_steps(optimizer)
         if manager is not None and optimizer is not None:
             self._predicting = network
             if eval_network is None and metrics is not None and loss_fn is not None:
@@ -151,7 +152,8 @@ def _shown(name):
     found, network = getattr(CallbackContext, name), CallbackContext.network
 
     def get(self):
-        return network.__get__(self).__dict__.get("_made_of", {}).get(name, found.__get__(self))
+        made_of = network.__get__(self).__dict__.get("_made_of", {})
+        return _optimizers.with_groups(made_of.get(name, found.__get__(self)))
 
     return property(get, doc=found.__doc__)
 
