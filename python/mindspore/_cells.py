@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import MutableMapping
 
 import muster
-from mindspore import _cell_state, _device, _names
+from mindspore import _cell_state, _device, _names, _tensors
 
 Cell = muster.Cell
 _children = Cell.name_cells  # the library's, without what MindSpore's adds
@@ -237,6 +237,8 @@ def compile(self, *args, **kwargs) -> None:
 
 def _values_of(parameter):
     """A copy; None where this worker has not all of it."""
+    if _tensors.is_served_table(parameter):
+        return None
     try:
         return parameter.asnumpy().copy()
     except ValueError:  # other workers have it, or pieces of it

@@ -163,6 +163,17 @@ def test_a_fixed_loss_scale_is_the_way_out_for_a_table():
     told_by_both(MODEL.format("ms.FixedLossScaleManager(64.0, False)"), TABLE, loss_scale=64.0)
 
 
+def test_a_network_with_a_table_is_compiled_and_trains_with_the_bits_of_one_that_is_not():
+    train = "ms.Model(net, loss_fn, optimizer).train(1, data, dataset_sink_mode=False)"
+    told_by_both(f"net.compile(Tensor(ids[:8]))\n{train}", TABLE)
+
+
+def test_who_reads_the_elements_of_a_table_hears_where_its_rows_are():
+    code, told = in_job(script("print(net.table.embedding_table.asnumpy())", TABLE))
+    assert code == 0, told
+    assert f"warning: asnumpy() of table '{TABLE}' gives a row of zeros" in told
+
+
 SAVED = """
 model = ms.Model(net, loss_fn, optimizer)
 model.train(1, data, dataset_sink_mode=False)
