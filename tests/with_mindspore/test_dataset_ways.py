@@ -1,5 +1,6 @@
 """Datasets in the ways of scripts that test them: errors by type, callbacks, settings, generators."""
 
+import copy
 import itertools
 import json
 import sys
@@ -447,3 +448,28 @@ def test_a_generator_function_that_is_to_be_shuffled_gives_its_rows_in_order():
 def test_an_endless_dataset_is_true():
     assert _counted(0, 3).repeat(-1)
     assert _counted(0, 3)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        lambda data: data.batch(4),
+        lambda data: data.shuffle(10).batch(3, drop_remainder=True).repeat(2),
+        lambda data: data.map(lambda x: np.array(str(x)), ["x"]),  # text, which Python keeps
+    ],
+)
+def test_a_deep_copy_of_a_dataset_is_read_by_itself(steps):
+    """As scripts do that evaluate with the rows of their training."""
+
+    def rows(data):
+        return [row[0].tolist() for row in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+
+    numbers = np.arange(12, dtype=np.int32)
+    ds.config.set_seed(7)
+    make = lambda: steps(ds.NumpySlicesDataset({"x": numbers}, shuffle=False))  # noqa: E731
+    fresh, data = make(), make()
+    first = rows(data)
+    copied = copy.deepcopy(data)
+    assert rows(copied) == rows(fresh) == first
+    assert rows(data) == rows(fresh)
+    assert copied.get_dataset_size() == data.get_dataset_size()

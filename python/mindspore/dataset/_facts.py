@@ -1,4 +1,6 @@
-"""What scripts ask a Dataset about its rows."""
+"""What scripts ask a Dataset about its rows, and its copies."""
+
+import copy
 
 from mindspore.dataset import _checks
 
@@ -9,7 +11,18 @@ def zip_columns(*parts):
 
 
 class Facts:
-    """The part of class Dataset that tells what there is."""
+    """The part of class Dataset that tells what there is, and copies it."""
+
+    def __deepcopy__(self, memo):
+        """One of its own with the same steps, whose passes begin anew; what its sources read is shared."""
+        made = memo[id(self)] = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made.children = [copy.deepcopy(each, memo) for each in self.children]
+        made._conditions = dict(self._conditions)
+        made._passes = 0
+        if self._pipeline is not None:
+            made._pipeline = self._pipeline.repeat(1)
+        return made
 
     def get_dataset_size(self):
         """Rows in one pass."""
