@@ -1,9 +1,11 @@
 """Files of rows in the ways of scripts that test them: shards of files, schemas, MindRecord's errors."""
 
+import gzip
 import itertools
 import json
 import struct
 import sys
+from pathlib import Path
 
 import pytest
 from places import COMPAT_PACKAGES
@@ -136,6 +138,78 @@ def test_bytes_of_tfrecords_are_numbers_and_strings_text(tmp_path):
     row = next(data.create_dict_iterator(1, True))
     assert (row["s"].dtype.kind, row["s"].shape, str(row["s"])) == ("U", (), "ab")
     assert data.get_col_names() == ["s", "i"]  # of a schema that was made here in its order
+
+
+def _schema(dtype, shape):
+    schema = ds.Schema()
+    schema.add_column("i", dtype, shape)
+    return schema
+
+
+@pytest.mark.parametrize(
+    "rows,schema,error",
+    [
+        ([{"i": [7, 8, 9]}], _schema(ms.int32, [2]), "feature 'i' of record 0 .*cannot reshape"),
+        ([{"i": [7]}, {"j": [7]}], None, r"record 1 of .*a.tfrecord has no feature 'i'; it has \['j'\]"),
+        ([{"i": [2**40]}], _schema(ms.int32, [1]), "1099511627776 does not fit into int32"),
+        ([{"i": [7]}], _schema(ms.string, [1]), "it has numbers"),
+    ],
+)
+def test_a_feature_that_is_not_as_the_schema_says_is_named(tmp_path, rows, schema, error):
+    data = ds.TFRecordDataset(_tfrecord(tmp_path / "a.tfrecord", rows), schema, shuffle=False)
+    with pytest.raises(RuntimeError, match=error):
+        list(data.create_tuple_iterator(None, 1, True))
+
+
+def _compressed(file):
+    Path(file).write_bytes(gzip.compress(Path(file).read_bytes())[:-9])
+
+
+def _of_other_bytes(file):
+    content = b"\x0a\x05abc"
+    Path(file).write_bytes(struct.pack("<Q", len(content)) + bytes(4) + content + bytes(4))
+
+
+@pytest.mark.parametrize(
+    "damage,compression,error",
+    [
+        (_compressed, "GZIP", "a.tfrecord is not compressed as GZIP, or damaged"),
+        (lambda file: None, "GZIP", "a.tfrecord is not compressed as GZIP"),
+        (lambda file: None, "ZLIB", "a.tfrecord is not compressed as ZLIB"),
+        (_of_other_bytes, None, "record 0 of .*a.tfrecord is no tf.train.Example"),
+        (lambda file: Path(file).write_bytes(b""), None, "there are no records in .*a.tfrecord"),
+    ],
+)
+def test_a_file_of_other_bytes_than_tfrecords_is_named(tmp_path, damage, compression, error):
+    file = _tfrecord(tmp_path / "a.tfrecord", [{"i": [7]}])
+    damage(file)
+    with pytest.raises(RuntimeError, match=error):
+        list(ds.TFRecordDataset(file, compression_type=compression).create_tuple_iterator(None, 1, True))
+
+
+@pytest.mark.parametrize(
+    "contents,defaults,error",
+    [
+        (["a,b\n1,2\n", "b,a\n3,4\n"], [0, 0], r"1.csv has the columns \['b', 'a'\], the first file"),
+        (["a,a\n1,2\n"], [0, 0], "0.csv names a column twice"),
+        (["a,b\n1,2\n"], [0], "column_defaults has 1 values for 2 columns"),
+        ([""], [0, 0], "0.csv is empty"),
+        (["a,b\n1,\udcff\n"], [0, ""], "0.csv is no table in UTF-8"),
+    ],
+)
+def test_tables_whose_columns_are_not_known_are_named(tmp_path, contents, defaults, error):
+    """Those of a second file with another header came under the names of the first."""
+    files = [tmp_path / f"{at}.csv" for at in range(len(contents))]
+    for file, content in zip(files, contents, strict=True):
+        file.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(RuntimeError, match=error):
+        ds.CSVDataset([str(file) for file in files], column_defaults=defaults, shuffle=False)
+
+
+def test_the_mark_that_spreadsheets_write_is_no_part_of_a_name(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"\xef\xbb\xbfa,b\r\n1,2\r\n")
+    assert ds.CSVDataset(str(file), column_defaults=[0, 0]).get_col_names() == ["a", "b"]
 
 
 def test_a_schema_file_has_ranks_and_rows(tmp_path):

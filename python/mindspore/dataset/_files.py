@@ -212,13 +212,17 @@ class CSVDataset(_ReadDataset):
         names = _checks.names("column_names", column_names)
         cells, counts = [], []
         for name in files:
-            with open(name, encoding="utf-8", newline="") as file:
-                found = [row for row in csv.reader(file, delimiter=field_delim) if row]
-            if names is None:
-                names = found[0]
-            cells += found[1:] if column_names is None else found
-            counts.append(len(found) - (column_names is None))
+            found = _csv_rows(name, field_delim)
+            if column_names is None:
+                names = _header(name, found, names)
+                found = found[1:]
+            cells += found
+            counts.append(len(found))
         defaults = column_defaults or [""] * len(names)
+        if len(defaults) != len(names):
+            raise PipelineError(
+                f"CSVDataset: column_defaults has {len(defaults)} values for {len(names)} columns: {names}"
+            )
         for row in cells:
             if len(row) != len(names):
                 raise PipelineError(f"CSVDataset: a row has {len(row)} cells for {len(names)} columns: {row}")
@@ -228,6 +232,28 @@ class CSVDataset(_ReadDataset):
 
         order = (None, shuffle, num_samples, num_shards, shard_id)
         self._begin(names, len(cells), read, *order, files=counts)
+
+
+def _csv_rows(name, delimiter):
+    try:
+        with open(name, encoding="utf-8-sig", newline="") as file:  # spreadsheets write a mark in front
+            return [row for row in csv.reader(file, delimiter=delimiter) if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise PipelineError(f"CSVDataset: {name} is no table in UTF-8: {error}") from None
+
+
+def _header(name, rows, names):
+    """The columns that the first row of a file names: those of all files."""
+    if not rows:
+        raise PipelineError(f"CSVDataset: {name} is empty: its first row has the names of the columns")
+    if len(set(rows[0])) != len(rows[0]):
+        raise PipelineError(f"CSVDataset: {name} names a column twice: {rows[0]}")
+    if names is not None and rows[0] != names:
+        raise PipelineError(
+            f"CSVDataset: {name} has the columns {rows[0]}, the first file {names}: all files have the same, "
+            "in one order"
+        )
+    return rows[0]
 
 
 def _cell(text, default):
@@ -267,11 +293,14 @@ class TFRecordDataset(_ReadDataset):
             raise ValueError(
                 f"Input compression_type can only be either '', 'GZIP' or 'ZLIB', but got {compression_type}"
             )
-        examples, files = [], []
+        examples, files, places = [], [], []
         for name in _files_of(dataset_files):
             found = _tfrecord.examples(name, compression_type)
             examples += found
             files.append(len(found))
+            places += [f"record {number} of {name}" for number in range(len(found))]
+        if not examples:
+            raise PipelineError(f"TFRecordDataset: there are no records in {dataset_files}")
         fields = None
         if schema is not None:
             schema = schema if isinstance(schema, _types.Schema) else _types.Schema(schema)
@@ -279,12 +308,13 @@ class TFRecordDataset(_ReadDataset):
             if num_samples is None and 0 < schema.num_rows < len(examples):
                 num_samples = schema.num_rows
         columns = _checks.names("columns_list", columns_list) or list(
-            fields or sorted(_tfrecord.features(examples[0]))
+            fields or sorted(_tfrecord.features(examples[0], places[0]))
         )
 
         def read(number):
-            found = _tfrecord.features(examples[number])
-            return [_tfrecord.column(found.get(name), name, (fields or {}).get(name)) for name in columns]
+            place = places[number]
+            found = _tfrecord.features(examples[number], place)
+            return [_tfrecord.column(found, name, (fields or {}).get(name), place) for name in columns]
 
         order = (None, shuffle, num_samples, num_shards, shard_id)
         self._begin(columns, len(examples), read, *order, files=files, by_file=not shard_equal_rows)

@@ -13,7 +13,12 @@ def examples(path, compression=None):
     with open(path, "rb") as file:
         data = file.read()
     if compression:
-        data = gzip.decompress(data) if compression == "GZIP" else zlib.decompress(data)
+        try:
+            data = gzip.decompress(data) if compression == "GZIP" else zlib.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise PipelineError(
+                f"TFRecordDataset: {path} is not compressed as {compression}, or damaged: {error}"
+            ) from None
     made, at = [], 0
     while at < len(data):
         if at + 12 > len(data):
@@ -52,17 +57,22 @@ def _fields(data):
             size = 8 if kind == 1 else 4
             value, at = data[at : at + size], at + size
         else:
-            raise PipelineError(f"TFRecordDataset: a record has a field of kind {kind}: it is damaged")
+            raise ValueError(f"a field of kind {kind}")
+        if at > len(data):
+            raise ValueError("a field that is cut off")
         yield tag >> 3, value
 
 
-def features(example):
-    """The features of an example, by name: bytes, float32 or int64."""
+def features(example, place):
+    """The features of an example, by name: bytes, float32 or int64. `place` is for the error."""
     made = {}
-    for _, entries in _fields(example):
-        for _, entry in _fields(entries):
-            parts = dict(_fields(entry))
-            made[parts[1].decode()] = _feature(parts.get(2, b""))
+    try:
+        for _, entries in _fields(example):
+            for _, entry in _fields(entries):
+                parts = dict(_fields(entry))
+                made[parts[1].decode()] = _feature(parts.get(2, b""))
+    except (IndexError, KeyError, TypeError, ValueError, AttributeError):
+        raise PipelineError(f"TFRecordDataset: {place} is no tf.train.Example") from None
     return made
 
 
@@ -85,19 +95,42 @@ def _feature(data):
     return numpy.zeros(0, numpy.float32)
 
 
-def column(value, name, field):
-    """A feature as a schema has it; without one as it is."""
+def column(found, name, field, place):
+    """A feature as a schema has it; without one as it is. `place` is for the error."""
+    value = found.get(name)
     if value is None:
-        raise PipelineError(f"TFRecordDataset: an example has no feature '{name}'")
-    if isinstance(value, list):
-        if field is not None and field["type"] == "string":
-            made = numpy.array([each.decode(errors="replace") for each in value])
-        else:
-            made = numpy.frombuffer(b"".join(value), numpy.uint8).copy()
-    else:
-        made = value
+        raise PipelineError(f"TFRecordDataset: {place} has no feature '{name}'; it has {sorted(found)}")
+    try:
+        return _as_in_schema(value, field)
+    except ValueError as error:
+        raise PipelineError(
+            f"TFRecordDataset: feature '{name}' of {place} is not as the schema says ({field}): {error}"
+        ) from None
+
+
+def _as_in_schema(value, field):
     if field is None:
-        return made
-    if made.dtype.kind != "S" and field["type"] != "string":
-        made = made.astype(field["type"])
+        return _bytes_in(value) if isinstance(value, list) else value
+    made = _converted(value, field["type"])
     return made.reshape(field["shape"]) if "shape" in field else made
+
+
+def _bytes_in(texts):
+    return numpy.frombuffer(b"".join(texts), numpy.uint8).copy()
+
+
+def _converted(value, dtype):
+    """In the schema's dtype; ValueError where the numbers would be others."""
+    if isinstance(value, list):
+        if dtype == "string":
+            return numpy.array([each.decode(errors="replace") for each in value])
+        return _bytes_in(value).astype(dtype)
+    if dtype == "string":
+        raise ValueError(f"it has numbers ({value.dtype})")
+    wanted = numpy.dtype(dtype)
+    if value.dtype.kind == "f" and wanted.kind in "iu" and value.size > 0:
+        raise ValueError("it has fractions (float32)")
+    made = value.astype(wanted)
+    if wanted.kind in "iu" and (made != value).any():
+        raise ValueError(f"{value[made != value][0]} does not fit into {dtype}")
+    return made
