@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from pages import acting_job, end_job, keep_run, kept_page, line_of_rank, run_mesh, shown_job
+from tls import Tree
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.chrome.options import Options  # noqa: E402
@@ -32,12 +33,13 @@ PATIENCE = 120
 def open_page(tmp_path, request):
     drivers = []
 
-    def open_page(port, size="desktop", scheme="light", token=None):
+    def open_page(port, size="desktop", scheme="light", token=None, protocol="http"):
         options = Options()
         options.binary_location = shutil.which("chromium")
         for flag in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        options.accept_insecure_certs = protocol == "https"  # as who trusts the job's authority
         driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
         drivers.append(driver)
         width, height = SIZES[size]
@@ -45,7 +47,7 @@ def open_page(tmp_path, request):
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        driver.get(f"http://127.0.0.1:{port}/" + (f"#token={token}" if token else ""))
+        driver.get(f"{protocol}://127.0.0.1:{port}/" + (f"#token={token}" if token else ""))
         return driver
 
     yield open_page
@@ -340,6 +342,19 @@ def steps(driver):
     lines = "[...document.querySelectorAll('#steps li')]"
     each = "[...line.children].map(c => c.getAttribute('aria-label') ?? c.textContent)"
     return driver.execute_script(f"return {lines}.map(line => {each})")
+
+
+def test_an_encrypted_page_is_watched_and_its_buttons_are_clicked(tmp_path, open_page):
+    variables = Tree(tmp_path).variables()
+    with acting_job(tmp_path, where="=0.0.0.0:0", scheme="https", **variables) as (job, port, token):
+        driver = open_page(port, token=token, protocol="https")
+        wait_until(driver, lambda _: text_of(driver, "state") == "running" and is_known(driver, "loss"))
+        wait_until(driver, lambda _: "first step" in text_of(driver, "log"))
+        click(driver, "act-stop", accept=True)
+        assert answer_of(driver, "done").startswith("done: the training stops behind step")
+        wait_until(driver, lambda _: text_of(driver, "state") == "ended well")
+        check_console(driver)
+        assert job.wait() == 0
 
 
 def test_why_a_job_failed_stands_above_all(tmp_path, open_page):
