@@ -1,10 +1,17 @@
 """What the body of a recoverable loop keeps from one step to the next, as points hold it."""
 
-from collections.abc import Collection, Mapping, Sequence
+import random
+import sys
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from muster._core import Callback, Cell, Parameter, Tensor
 
 _PLAIN = (bool, int, float, str, type(None), Tensor)
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, _PLAIN) and not isinstance(value, Parameter)
 
 
 def _has_state_dict(kept: object) -> bool:
@@ -44,10 +51,10 @@ class KeptObject(Callback):
 
 
 class _KeptElements(Callback):
-    """A list or a dict of numbers, texts, tensors and arrays: the object stays, its elements go back.
+    """A list, deque or dict of numbers, texts, tensors and arrays: the object stays, its elements go back.
 
     Args:
-        kept: The list or dict.
+        kept: The list, deque or dict.
         beside: Keys of a dict whose elements have been taken care of.
     """
 
@@ -56,28 +63,86 @@ class _KeptElements(Callback):
         self.kept, self.beside = kept, frozenset(beside)
 
     def _elements(self) -> list | dict:
-        if isinstance(self.kept, list):
-            return self.kept
+        if isinstance(self.kept, list | deque):
+            return list(self.kept)
         return {key: value for key, value in self.kept.items() if key not in self.beside}
 
     def state_dict(self) -> dict:
         return {"kept": self._elements()}
 
     def load_state_dict(self, state: dict) -> None:
-        if isinstance(self.kept, list):
-            self.kept[:] = state["kept"]
+        if isinstance(self.kept, list | deque):
+            self.kept.clear()
+            self.kept.extend(state["kept"])
             return
         for key in self._elements():
             del self.kept[key]
         self.kept.update(state["kept"])
 
 
+def _draws(kept: object) -> bool:
+    """Whether it is a generator of random numbers, of Python or NumPy."""
+    numpy = sys.modules.get("numpy.random")
+    kinds = (random.Random, *((numpy.Generator, numpy.RandomState) if numpy else ()))
+    return isinstance(kept, kinds)
+
+
+class _KeptDraws(Callback):
+    """A generator of random numbers, of Python or NumPy: it draws the same again."""
+
+    def __init__(self, kept) -> None:
+        super().__init__()
+        self.kept = kept
+
+    def state_dict(self) -> dict:
+        if isinstance(self.kept, random.Random):
+            return {"kept": self.kept.getstate()}
+        bits = getattr(self.kept, "bit_generator", None)
+        return {"kept": bits.state if bits is not None else self.kept.get_state(legacy=False)}
+
+    def load_state_dict(self, state: dict) -> None:
+        kept = state["kept"]
+        if isinstance(self.kept, random.Random):
+            version, words, gauss = kept
+            self.kept.setstate((version, tuple(words), gauss))
+        elif hasattr(self.kept, "bit_generator"):
+            self.kept.bit_generator.state = kept
+        else:
+            self.kept.set_state(kept)
+
+
+def _is_kept_whole(kept: object) -> bool:
+    says_all = _has_state_dict(kept) and not isinstance(kept, Cell)
+    return says_all or isinstance(kept, deque) or _draws(kept)
+
+
+def held_in(states: object) -> Iterator[object]:
+    """Objects of recoverable(states=) all of whose state points hold."""
+    yield states
+    if not isinstance(states, list | tuple | Mapping):
+        return
+    for each in states.values() if isinstance(states, Mapping) else states:
+        if isinstance(each, list | tuple | Mapping):
+            yield from held_in(each)
+        elif _is_kept_whole(each):
+            yield each
+
+
 def _refuse(name: object, kept: object) -> None:
     raise TypeError(
         f"recoverable: states: '{name}' is {type(kept).__name__}, which has no state that could be set "
-        "again: give a Parameter, a cell, a list or dict that the body changes in place, or an object with "
-        "state_dict() and load_state_dict()"
+        "again: give a Parameter, a cell, a list, deque or dict that the body changes in place, a generator "
+        "of random numbers, or an object with state_dict() and load_state_dict()"
     )
+
+
+def _plain_beside(kept: object) -> list:
+    """The numbers, texts and tensors of an object that has Parameters beside them."""
+    if isinstance(kept, Cell | Parameter | list | tuple | Mapping):
+        return []
+    own = vars(kept)
+    plain = [name for name, each in own.items() if _is_plain(each)]
+    return [_KeptElements(own, own.keys() - plain)] if plain else []
 
 
 def kept_in(states: Mapping[str, object] | Sequence[object] | None) -> tuple[list, list]:
@@ -94,7 +159,10 @@ def kept_in(states: Mapping[str, object] | Sequence[object] | None) -> tuple[lis
             kept.append(KeptObject(each))
         elif (found := _parameters_of(each)) is not None:
             parameters += found
-        elif isinstance(each, list | dict):
+            kept += _plain_beside(each)
+        elif _draws(each):
+            kept.append(_KeptDraws(each))
+        elif isinstance(each, list | deque | dict):
             kept.append(_KeptElements(each))
         elif isinstance(states, dict) and isinstance(each, _PLAIN):
             plain.append(name)

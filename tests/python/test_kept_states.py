@@ -148,6 +148,62 @@ def test_optimizers_with_parameter_groups_go_on_with_their_schedules(tmp_path, p
     assert "all go back" not in "".join(outputs)
 
 
+DRAWN = (
+    LOOP.replace(
+        "grad_fn = ",
+        """import collections, random
+draws, plain = numpy.random.default_rng(7 + rank), random.Random(5 + rank)
+old, last = numpy.random.RandomState(3 + rank), collections.deque(maxlen=3)
+grad_fn = """,
+        1,
+    )
+    .replace("save_steps=3)", "save_steps=3, states=[draws, plain, old, last])")
+    .replace(
+        "    loss, gradients = grad_fn(x, y)",
+        """    last.append(draws.standard_normal() * plain.random() * old.standard_normal())
+    loss, gradients = grad_fn(x * muster.Tensor(numpy.float32(sum(last))), y)""",
+    )
+)
+
+
+@pytest.mark.parametrize("place", ["before the reducer", "behind the optimizer"])
+def test_generators_of_numbers_and_deques_go_back_with_the_steps(tmp_path, place):
+    whole, _ = run(tmp_path / "whole", DRAWN, "nowhere")
+    ends, outputs = run(tmp_path / "broken", DRAWN, place)
+    assert ends == whole
+    assert "of the loop changes" not in "".join(outputs)
+
+
+COUNTING_AVERAGE = """
+class Average:
+    def __init__(self):
+        self.count = 0
+        self.weights = [muster.Parameter(p * 0, name="mean_" + p.name) for p in net.trainable_params()]
+
+    def add(self):
+        self.count += 1
+        for mean, p in zip(self.weights, net.trainable_params()):
+            mean.set_data(mean + (p - mean) / self.count)
+
+average = Average()
+"""
+
+
+@pytest.mark.parametrize("place", ["before the reducer", "behind the optimizer"])
+def test_numbers_beside_the_parameters_of_an_object_go_back_with_them(tmp_path, place):
+    script = (
+        LOOP.replace("grad_fn = ", COUNTING_AVERAGE + "grad_fn = ", 1)
+        .replace("save_steps=3)", "save_steps=3, states=[average])")
+        .replace("    optimizer(gradients)\n", "    optimizer(gradients)\n    average.add()\n")
+        .replace("*optimizer.get_parameters()", "*optimizer.get_parameters(), *average.weights")
+        .replace('"last", done', '"last", done + average.count')
+    )
+    whole, _ = run(tmp_path / "whole", script, "nowhere")
+    ends, _ = run(tmp_path / "broken", script, place)
+    assert whole[0].endswith(" last 47")
+    assert ends == whole
+
+
 def test_what_cannot_be_set_again_is_named():
     rows = ds.NumpySlicesDataset(([[1.0, 2.0]], [[3.0]]), ["x", "y"]).batch(1)
     with pytest.raises(TypeError, match=r"states: '0' is int.*state_dict"):
