@@ -7,8 +7,12 @@ import functools
 import hashlib
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from muster import _core, _random_seeds
+
+if TYPE_CHECKING:
+    from muster import _carried
 
 _ROWS_LOOKED_AT = 100
 _ROWS_UNTIL_TOLD = 3  # another thread may draw while a row is made, but hardly so often
@@ -38,20 +42,24 @@ class Steps:
     So a process that comes back draws what was drawn before, and workers that are seeded apart draw apart.
     """
 
-    def __init__(self, steps: _core.RecoverableSteps) -> None:
-        self._steps = steps
+    def __init__(self, steps: _core.RecoverableSteps, watch: "_carried.Watch") -> None:
+        self._steps, self._watch = steps, watch
         self._before = _number(states())
 
     def __iter__(self) -> "Steps":
         return self
 
     def __next__(self) -> tuple:
+        script = sys._getframe(1)
+        self._watch.end_body(script)
         try:
             item = next(self._steps)
         except StopIteration:
             self._seed("end")  # the script goes on alike, too
+            self._watch.end_loop(script)
             raise
         self._seed(*item[:2])
+        self._watch.begin_body(item[:2], script)
         return item
 
     def _seed(self, *place: object) -> None:
@@ -68,14 +76,25 @@ class Steps:
         return self._steps.is_aborted
 
 
-def told(function):
-    """A function of rows, as a job that recovers calls it: that it draws is told once."""
-    return _Told(function) if recovers() else function
+_OF_MAP = (
+    "'{name}' of map() draws from random or numpy.random, whose states no recovery point holds: after a "
+    "death the training ends with other numbers. In worker processes they are seeded for each row: map(..., "
+    "python_multiprocessing=True)"
+)
+
+
+def told(function, text: str = _OF_MAP, name: str | None = None):
+    """A function of rows, as a job that recovers calls it: that it draws is told once, by `text`."""
+    return _Told(function, text, name or _name_of(function)) if recovers() else function
+
+
+def _name_of(function) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 class _Told:
-    def __init__(self, function) -> None:
-        self._function = function
+    def __init__(self, function, text: str, name: str) -> None:
+        self._function, self._text, self._name = function, text, name
         self._rows = self._drawn = 0
         self._process = os.getpid()
         functools.update_wrapper(self, function, updated=())
@@ -89,15 +108,5 @@ class _Told:
         self._drawn += states() != before
         if self._drawn == _ROWS_UNTIL_TOLD:
             self._rows = _ROWS_LOOKED_AT
-            self._tell()
+            print(f"muster warning: {self._text.format(name=self._name)}", file=sys.stderr, flush=True)
         return answer
-
-    def _tell(self) -> None:
-        name = getattr(self._function, "__name__", type(self._function).__name__)
-        print(
-            f"muster warning: '{name}' of map() draws from random or numpy.random, whose states no recovery "
-            "point holds: after a death the training ends with other numbers. In worker processes they are "
-            "seeded for each row: map(..., python_multiprocessing=True)",
-            file=sys.stderr,
-            flush=True,
-        )

@@ -57,11 +57,13 @@ def recoverable(
 
     states: What the body keeps from one step to the next beside them: gradients that it adds up, a loss
         scaler, a count. A dict, whose numbers and tensors the body changes in it (`states["sums"] = ...`), or
-        a list; in both may be Parameters, cells, lists and dicts (which stay the same objects: their elements
-        go back), objects with Parameters as attributes, or with state_dict() and load_state_dict(). It is
+        a list; in both may be Parameters, cells, lists, deques and dicts (which stay the same objects: their
+        elements go back), generators of random numbers of Python and NumPy, objects with Parameters as
+        attributes (whose numbers are kept, too), or with state_dict() and load_state_dict(). It is
         each worker's own: when a process is lost, all go back to the last point, unless an object says
         `state_is_shared = True` because it is the same on all workers whenever a body begins. A Parameter
-        that the body changes and that nobody has named is an error in a job that recovers.
+        that the body changes and that nobody has named is an error in a job that recovers, and other
+        variables that it changes are told.
     """
     optimizers = list(optimizer) if isinstance(optimizer, list | tuple) else [optimizer]
     if not optimizers:
@@ -70,9 +72,11 @@ def recoverable(
     first = steps[0] if steps else None
     others = [_cell_of(each) for each in optimizers if each is not first]
     everything = _Together(net, others) if others else net
-    from muster import _draws, _kept  # few scripts have such a loop
+    from muster import _carried, _draws, _kept  # few scripts have such a loop
 
     parameters, kept = _kept.kept_in(states)
     kept += [_kept.KeptObject(schedule) for each in optimizers for schedule in getattr(each, "schedules", ())]
     steps = _core._recoverable(everything, first, dataset, epochs, save_steps, parameters, kept)
-    return _draws.Steps(steps) if _draws.recovers() else steps  # type: ignore[return-value]
+    if not _draws.recovers():
+        return steps
+    return _draws.Steps(steps, _carried.Watch(dataset, _kept.held_in(states)))  # type: ignore[return-value]

@@ -168,12 +168,6 @@ def test_a_network_with_a_table_is_compiled_and_trains_with_the_bits_of_one_that
     told_by_both(f"net.compile(Tensor(ids[:8]))\n{train}", TABLE)
 
 
-def test_who_reads_the_elements_of_a_table_hears_where_its_rows_are():
-    code, told = in_job(script("print(net.table.embedding_table.asnumpy())", TABLE))
-    assert code == 0, told
-    assert f"warning: asnumpy() of table '{TABLE}' gives a row of zeros" in told
-
-
 SAVED = """
 model = ms.Model(net, loss_fn, optimizer)
 model.train(1, data, dataset_sink_mode=False)

@@ -1,0 +1,305 @@
+"""What the body of a recoverable loop changes, and no recovery point holds.
+
+A process that comes back begins with what the script sets before the loop. That is told, and not left to
+other numbers at the end.
+"""
+
+import hashlib
+import itertools
+import random
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from types import FrameType, ModuleType
+
+from muster import _loop_names
+from muster._core import Callback, Cell, Parameter, Tensor
+
+_BODIES_LOOKED_AT = 8
+_ELEMENTS = 64  # of a container: the last ones
+_BYTES = 1 << 16  # of an array
+_DEPTH = 4
+_NAMES_TOLD = 6
+_LIBRARIES = ("muster", "mindspore", "numpy")
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_GENERATOR = 0x20  # inspect.CO_GENERATOR: inspect takes long to import
+
+_ADVICE = (
+    "Keep it in states, as in muster.recoverable(net, optimizer, data_set, states={{'name': it}}): a list or "
+    "dict that the body changes in place, a generator of random numbers, or an object with state_dict() and "
+    "load_state_dict()"
+)
+_BEFORE = (
+    "muster warning: recoverable: the body of the loop changes {names}, and no recovery point holds that: in "
+    "a process that comes back it is what the script has set before the loop, and what depends on it has "
+    f"other numbers than without that death. {_ADVICE}"
+)
+_BEHIND = (
+    "muster warning: recoverable: the training goes on at epoch {epoch}, step {step}. {names}, which the "
+    "body of the loop changes, did not go there with it: no recovery point holds that, and what depends on "
+    f"it has other numbers now. {_ADVICE}"
+)
+_OVER = (
+    "muster warning: recoverable: the loop was over before this process came back, and its body is not run "
+    "again: {names}, which it changes, is what the script has set before the loop, and what depends on it "
+    f"has other numbers now. {_ADVICE}"
+)
+_IN_CELLS = (
+    "muster warning: steps of the training change {names}, and no recovery point holds that: in a process "
+    "that comes back it is what the script has set before the training, and the training ends with other "
+    "numbers than without that death. Make it a Parameter with requires_grad=False, which construct() assigns"
+)
+_IN_SOURCES = (
+    "muster warning: passes over a GeneratorDataset change {names}, and no recovery point holds that: in a "
+    "process that comes back it is what the script has set, and the rows of {name} are others where they "
+    "depend on it. Set it in on_train_epoch_begin() of a callback, from cur_epoch_num; or give {name} "
+    "__getitem__ and __len__, and leave the order to a sampler"
+)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in sorted(names)[:_NAMES_TOLD])
+
+
+class _Marks:
+    """Values by name, as something that is equal as long as they are."""
+
+    def __init__(self, held: set[int]) -> None:
+        self.found: dict[str, object] = {}
+        self.heavy: set[str] = set()  # names of tensors, arrays and what draws numbers
+        self._seen = set(held)
+        self._numpy = sys.modules.get("numpy")
+
+    def changed_since(self, before: "_Marks") -> set[str]:
+        """Names of what was there before, and was another value."""
+        return {name for name, mark in self.found.items() if before.found.get(name, mark) != mark}
+
+    def note(self, name: str, value: object, depth: int = 0) -> None:
+        if isinstance(value, _PLAIN):
+            self.found[name] = (type(value), repr(value))
+        elif id(value) not in self._seen and depth < _DEPTH:
+            self._seen.add(id(value))
+            self._note_object(name, value, depth)
+
+    def _note_object(self, name: str, value: object, depth: int) -> None:
+        mark = self._mark(value, name, depth)
+        if mark is not None:
+            self.found[name] = mark
+        elif isinstance(value, Cell) or _is_of_script(value):
+            for attribute, each in _attributes_of(value):
+                self.note(f"{name}.{attribute}", each, depth + 1)
+
+    def _mark(self, value: object, name: str, depth: int) -> object:
+        if isinstance(value, _PLAIN):
+            return type(value), repr(value)
+        if (state := self._state_of(value)) is not None:
+            self.heavy.add(name)
+            return state
+        if isinstance(value, list | tuple | deque) and depth < _DEPTH:
+            last = list(value)[-_ELEMENTS:]
+            return type(value), len(value), [self._mark(each, name, depth + 1) for each in last]
+        if isinstance(value, dict) and depth < _DEPTH:
+            last = list(value.items())[-_ELEMENTS:]
+            return len(value), [(repr(key), self._mark(each, name, depth + 1)) for key, each in last]
+        return (set, len(value), hash(frozenset(value))) if isinstance(value, set | frozenset) else None
+
+    def _state_of(self, value: object) -> object:
+        """Of what holds many numbers, or draws them."""
+        numpy = self._numpy
+        if isinstance(value, Tensor) and not isinstance(value, Parameter):
+            value = _elements_of(value)
+        if isinstance(value, random.Random):
+            return value.getstate()
+        if numpy is None:
+            return None
+        if isinstance(value, numpy.random.Generator):
+            return repr(value.bit_generator.state)
+        if isinstance(value, numpy.random.RandomState):
+            return repr(value.get_state(legacy=False))
+        if isinstance(value, numpy.ndarray) and value.dtype.kind != "O":
+            some = numpy.ascontiguousarray(value.reshape(-1)[: _BYTES // max(1, value.itemsize)])
+            return value.shape, value.dtype.str, hashlib.blake2b(some.tobytes()).digest()
+        return (value.dtype.str, repr(value)) if isinstance(value, numpy.generic) else None
+
+
+def _elements_of(tensor: Tensor) -> object:
+    try:
+        return tensor.asnumpy()
+    except Exception:  # of a dtype that NumPy lacks, or an aborted step
+        return None
+
+
+def _is_of_script(value: object) -> bool:
+    """Whether its class is the script's own: what libraries keep is theirs to say."""
+    module = sys.modules.get(type(value).__module__)
+    name = type(value).__module__.partition(".")[0]
+    is_library = name in _LIBRARIES or (name in sys.stdlib_module_names and name != "__main__")
+    return module is not None and not (is_library or isinstance(value, type)) and hasattr(value, "__dict__")
+
+
+def _attributes_of(value: object) -> Iterator[tuple[str, object]]:
+    """Of a cell of a library what it is made of: cells of the script may be in it."""
+    own = getattr(value, "__dict__", {})
+    if _is_of_script(value):
+        yield from ((name, each) for name, each in list(own.items()) if not name.startswith("__"))
+    if isinstance(value, Cell):
+        yield from ((name, cell) for name, cell in value.name_cells().items() if name not in own)
+
+
+def _ids_below(value: object, depth: int = 0) -> Iterator[int]:
+    """Of an object and of what it holds, which others look after."""
+    yield id(value)
+    if depth == _DEPTH or isinstance(value, type | ModuleType):
+        return
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    for each in [*itertools.islice(inner, _ELEMENTS), *getattr(value, "__dict__", {}).values()]:
+        if not isinstance(each, _PLAIN):
+            yield from _ids_below(each, depth + 1)
+
+
+def _frame_of_loop(frame: FrameType | None) -> FrameType | None:
+    """The script's; a progress bar around the steps is a generator in between."""
+    while frame is not None and frame.f_code.co_flags & _GENERATOR:
+        frame = frame.f_back
+    return frame
+
+
+def _names_in(frame: FrameType) -> tuple[frozenset[str], frozenset[str]] | None:
+    frame = _frame_of_loop(frame)
+    return frame and _loop_names.of_loop(frame.f_code, frame.f_lasti)
+
+
+class Watch:
+    """Looks at the script's variables around the first bodies.
+
+    Args:
+        dataset: What is read: its own state is not the body's.
+        held: Objects that points hold.
+    """
+
+    def __init__(self, dataset: object, held: Iterable[object]) -> None:
+        self._read = dataset, list(held)  # while they live, their ids are theirs
+        self._held = {*_ids_below(dataset), *map(id, self._read[1])}
+        self._bodies = 0
+        self._place: tuple[int, int] | None = None
+        self._marks: _Marks | None = None
+        self._changed: set[str] = set()
+        self._told_before: set[str] = set()
+        self._is_elsewhere = False
+
+    def begin_body(self, place: tuple[int, int], frame: FrameType) -> None:
+        """The body of a step begins; place: its epoch and step."""
+        is_next = place == (0, 0) if self._place is None else place > self._place
+        self._place = place
+        if not is_next:
+            self._is_elsewhere, self._bodies = True, 0
+        self._marks = self._marks_now(frame) if self._bodies < _BODIES_LOOKED_AT else None
+
+    def end_body(self, frame: FrameType) -> None:
+        """The body is over: what it has changed is told."""
+        before, self._marks = self._marks, None
+        now = before and self._marks_now(frame)
+        if not now:
+            return
+        self._bodies += 1
+        news = now.changed_since(before)
+        self._changed |= news
+        if self._is_elsewhere and self._changed:
+            self._tell(_BEHIND, self._changed)
+            self._is_elsewhere = False
+        elif heavy := (news & now.heavy) - self._told_before:
+            self._tell(_BEFORE, heavy)
+        self._told_before |= news & now.heavy
+
+    def end_loop(self, frame: FrameType) -> None:
+        """There is no step more; the loop may have been over before this process came."""
+        names = _names_in(frame) if self._place is None else None
+        if names and names[1]:
+            self._tell(_OVER, names[1])
+
+    def _tell(self, text: str, names: Iterable[str]) -> None:
+        epoch, step = self._place or (0, 0)
+        print(text.format(names=_listed(names), epoch=epoch, step=step), file=sys.stderr, flush=True)
+
+    def _marks_now(self, frame: FrameType) -> _Marks | None:
+        names, frame = _names_in(frame), _frame_of_loop(frame)
+        if names is None:
+            return None
+        written, read_first = names
+        marks = _Marks(self._held)
+        for scope in (frame.f_locals, {} if frame.f_locals is frame.f_globals else frame.f_globals):
+            for name, value in list(scope.items()):
+                if not name.startswith("__") and (name in read_first or name not in written):
+                    marks.note(name, value)
+        return marks
+
+
+class SourceWatch:
+    """Looks at what the passes over a source of rows change in it.
+
+    Args:
+        source: An object of the script.
+    """
+
+    def __init__(self, source: object) -> None:
+        self._source = source
+        self._marks: _Marks | None = None
+        self._is_told = False
+
+    def begin_pass(self) -> None:
+        """A pass begins: what the one before has changed is told."""
+        before, self._marks = self._marks, _Marks(set())
+        name = type(self._source).__name__
+        self._marks.note(name, self._source)
+        names = self._marks.changed_since(before) if before is not None and not self._is_told else set()
+        if names:
+            self._is_told = True
+            print(_IN_SOURCES.format(names=_listed(names), name=name), file=sys.stderr, flush=True)
+
+
+class AttributeWatch(Callback):
+    """Looks at what the steps of a Model's training change in its network beside parameters.
+
+    Args:
+        network: The network that trains.
+    """
+
+    def __init__(self, network: Cell) -> None:
+        super().__init__()
+        self._network = network
+        self._marks: _Marks | None = None
+        self._steps = 0
+
+    def _marks_now(self) -> _Marks:
+        marks = _Marks(set())
+        marks.note(type(self._network).__name__, self._network)
+        return marks
+
+    def on_train_step_begin(self, run_context: object) -> None:
+        """What is changed once, as construct() is traced, a process that comes back changes, too."""
+        self._steps += 1
+        if 1 < self._steps <= _BODIES_LOOKED_AT:
+            self._marks = self._marks_now()
+
+    def on_train_step_end(self, run_context: object) -> None:
+        """Tells once what has changed."""
+        before, self._marks = self._marks, None
+        if before is None:
+            return
+        names = self._marks_now().changed_since(before)
+        if names:
+            self._steps = _BODIES_LOOKED_AT
+            print(_IN_CELLS.format(names=_listed(names)), file=sys.stderr, flush=True)
+
+    def state_dict(self) -> dict:
+        """Nothing: what it has seen is each process's own."""
+        return {}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Nothing to do."""
+
+
+def with_watch(callbacks: object, network: Cell) -> list:
+    """The callbacks of a training in a job that recovers, and one that looks at attributes."""
+    given = [] if callbacks is None else callbacks if isinstance(callbacks, list | tuple) else [callbacks]
+    return [*given, AttributeWatch(network)]

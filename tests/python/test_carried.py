@@ -1,0 +1,60 @@
+"""What the body of muster.recoverable changes beside what points hold, in jobs whose workers are killed."""
+
+import re
+
+import pytest
+from test_recoverable import LOOP, run
+
+CHANGES = {
+    "numbers": ("total = 0.0", "total = total + float(loss)", "total"),
+    "a list": ("seen = []", "seen.append(float(loss))", "seen"),
+    "a function": ("count = 0\ndef counted():\n    global count\n    count += 1", "counted()", "count"),
+    "an object": (
+        "class Trainer:\n    def __init__(self):\n        self.steps = 0\ntrainer = Trainer()",
+        "trainer.steps += 1",
+        "trainer.steps",
+    ),
+    "a tensor": ("sums = None", "sums = gradients[0] if sums is None else sums + gradients[0]", "sums"),
+    "an array": ("mean = numpy.zeros(3)", "mean += 1", "mean"),
+    "a generator": ("draws = numpy.random.default_rng(7)", "draws.random()", "draws"),
+    "a dict of arrays": (
+        "ema = {'all': numpy.zeros(3)}",
+        "ema['all'] = ema['all'] * 0.9 + float(loss)",
+        "ema",
+    ),
+}
+TOLD_AT_ONCE = ("a tensor", "an array", "a generator", "a dict of arrays")
+BEFORE = r"the body of the loop changes '{}', and no recovery point holds that"
+BEHIND = r"the training goes on at epoch 1, step 5\. .*'{}'.*, which the body of the loop changes"
+
+
+def changing(how):
+    setup, change, name = CHANGES[how]
+    script = LOOP.replace("grad_fn = ", setup + "\ngrad_fn = ", 1)
+    return script.replace("    optimizer(gradients)\n", f"    optimizer(gradients)\n    {change}\n"), name
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_process_that_comes_back_is_told_what_did_not(tmp_path, how):
+    script, name = changing(how)
+    _, outputs = run(tmp_path, script, "before the reducer")
+    told = [len(re.findall(BEHIND.format(name), text)) for text in outputs]
+    assert told == [0, 1], "the other one has gone on as it was"
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_what_holds_many_numbers_is_told_before_anybody_dies(tmp_path, how):
+    script, name = changing(how)
+    _, outputs = run(tmp_path, script, "nowhere")
+    told = [len(re.findall(BEFORE.format(name), text)) for text in outputs]
+    assert told == ([1, 1] if how in TOLD_AT_ONCE else [0, 0])
+
+
+@pytest.mark.parametrize("place", ["nowhere", "before the reducer"])
+def test_what_each_body_makes_anew_is_not_told(tmp_path, place):
+    script = LOOP.replace(
+        "    optimizer(gradients)\n",
+        "    optimizer(gradients)\n    kind = 'even' if step % 2 else 'odd'\n    text = [kind, loss]\n",
+    )
+    _, outputs = run(tmp_path, script, place)
+    assert "of the loop changes" not in "".join(outputs)
