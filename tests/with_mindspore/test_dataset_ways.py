@@ -1,6 +1,9 @@
 """Datasets in the ways of scripts that test them: errors by type, callbacks, settings, generators."""
 
 import copy
+
+
+import functools
 import itertools
 import json
 import sys
@@ -425,6 +428,56 @@ def test_a_job_that_recovers_is_told_of_functions_that_draw_in_its_own_process(m
     passes = [_rows(rows.map(_drawn, "a", num_parallel_workers=2, python_multiprocessing=True)) for _ in "ab"]
     assert told not in capfd.readouterr().err
     assert passes[0] == passes[1], "what is told to do instead"
+
+
+class _Noisy:
+    def __len__(self):
+        return 9
+
+    def __getitem__(self, number):
+        return np.float32(number + np.random.rand())
+
+
+def _noisy():
+    for number in range(9):
+        yield (np.float32(number + np.random.rand()),)
+
+
+@pytest.mark.parametrize(("source", "name"), [(_Noisy(), "_Noisy"), (_noisy, "_noisy")])
+def test_a_job_that_recovers_is_told_of_sources_that_draw_in_its_process(monkeypatch, capfd, source, name):
+    told = f"source '{name}' draws from random or numpy.random"
+    _rows(ds.GeneratorDataset(source, ["a"], shuffle=False))
+    assert told not in capfd.readouterr().err
+    monkeypatch.setenv("MS_ENABLE_RECOVERY", "1")
+    _rows(ds.GeneratorDataset(source, ["a"], shuffle=False))
+    assert capfd.readouterr().err.count(told) == 1
+    _rows(ds.GeneratorDataset(_Kept(), ["a"], shuffle=False))
+    assert "draws from" not in capfd.readouterr().err
+
+
+class _Counting:
+    def __init__(self):
+        self.passes = 0
+
+    def __iter__(self):
+        self.passes += 1
+        yield (np.float32(self.passes),)
+
+
+def test_a_job_that_recovers_is_told_of_sources_that_count_their_passes(monkeypatch, capfd):
+    monkeypatch.setenv("MS_ENABLE_RECOVERY", "1")
+    told = "change '_Counting.passes', and no recovery point holds that"
+    rows = ds.GeneratorDataset(_Counting(), ["a"])
+    seen = [capfd.readouterr().err.count(told) for _ in range(3) if _rows(rows)]
+    assert seen == [0, 1, 0]
+
+
+def test_sources_that_draw_in_worker_processes_are_told_nothing_and_draw_the_same_again(monkeypatch, capfd):
+    monkeypatch.setenv("MS_ENABLE_RECOVERY", "1")
+    made = functools.partial(ds.GeneratorDataset, _Noisy(), ["a"], shuffle=False, num_parallel_workers=2)
+    passes = [_rows(made()) for _ in "ab"]
+    assert "draws from" not in capfd.readouterr().err
+    assert passes[0] == passes[1]
 
 
 def test_rows_of_a_generator_function_are_split():

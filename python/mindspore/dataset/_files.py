@@ -10,7 +10,8 @@ from mindspore._lazy import numpy
 from mindspore.dataset import _cache, _checks, _rows, _samplers
 from mindspore.dataset._checks import PipelineError
 from mindspore.dataset._dataset import Shuffle, workers
-from mindspore.dataset._sources import GeneratorDataset, _Rows
+from mindspore.dataset._own_rows import Rows
+from mindspore.dataset._sources import GeneratorDataset
 
 
 def _files_of(given, name="dataset_files"):
@@ -27,7 +28,7 @@ def _files_of(given, name="dataset_files"):
     return files
 
 
-class _Numbered(_Rows):
+class _Numbered(Rows):
     """Rows that `read(number)` gives."""
 
     def __init__(self, columns, count, read):

@@ -5,7 +5,7 @@ import functools
 import muster.dataset
 
 from mindspore import _device, _names
-from mindspore.dataset import _cache, _checks, _origins, _samplers
+from mindspore.dataset import _cache, _checks, _origins, _own_rows, _samplers
 from mindspore.dataset._dataset import Dataset, Shuffle, shuffle_from, workers
 
 
@@ -202,102 +202,6 @@ def _classes_of(folder):
     return {name: number for number, name in enumerate(names)}
 
 
-class _Rows:
-    """A source of one's own: its rows as the library's tensors hold them."""
-
-    def __init__(self, source, columns, types=None):
-        self._source, self._columns, self._types = source, columns, types
-
-    def __len__(self):
-        return len(self._source)
-
-    def row(self, number):
-        """Row `number` as arrays, or whatever numpy holds."""
-        from mindspore.dataset import _iterators
-
-        try:
-            row = self._source[number]
-        except Exception as error:
-            raise _iterators.of_user(error) from error
-        return self.values(row)
-
-    def values(self, row):
-        """The values of a row, one for each column."""
-        from mindspore.dataset import _iterators, _rows
-
-        if not isinstance(row, tuple | list):
-            row = (row,)
-        if len(row) != len(self._columns):
-            raise _checks.PipelineError(
-                f"GeneratorDataset: a row has {len(row)} values for the {len(self._columns)} columns "
-                f"{self._columns} (Invalid columns size); a row is a tuple with a value for each column"
-            )
-        try:
-            values = [_rows.value_of(value) for value in row]
-        except TypeError as error:
-            raise _iterators.of_user(error) from None
-        if self._types:
-            for value, dtype in zip(values, self._types, strict=True):
-                _check_dtype(value, dtype)
-        return values
-
-    def __getitem__(self, number):
-        from mindspore.dataset import _rows
-
-        return tuple([_rows.held(value) for value in self.row(number)])
-
-
-def _check_dtype(value, dtype):
-    from mindspore.dataset import _types
-
-    if dtype is not None and value.dtype != _types.numpy_dtype(dtype):
-        raise _checks.PipelineError(
-            f"GeneratorDataset: data type of a column is not the same as in column_types: {value.dtype} and "
-            f"{_types.numpy_dtype(dtype)}"
-        )
-
-
-class _Sequence:
-    """Rows that come one after the other, as the library's tensors hold them."""
-
-    def __init__(self, rows, begin, num_samples):
-        self._of_row, self._begin, self._num_samples = rows, begin, num_samples
-
-    def rows(self, draw=None):
-        """One pass over the rows."""
-        from mindspore.dataset import _iterators
-
-        rows = self._begin()
-        number = 0
-        while self._num_samples is None or number < self._num_samples:
-            try:
-                row = next(rows)
-            except StopIteration:
-                return
-            except Exception as error:
-                raise _iterators.of_user(error) from error
-            number += 1
-            yield self._of_row.values(row)
-
-    def __iter__(self):
-        from mindspore.dataset import _rows
-
-        for row in self.rows():
-            yield tuple([_rows.held(value) for value in row])
-
-
-class _CountedSequence(_Sequence):
-    """One whose length is known."""
-
-    def __init__(self, rows, begin, num_samples, source):
-        super().__init__(rows, begin, num_samples)
-        self._source = source
-
-    def __len__(self):
-        rows = len(self._source)
-        return rows if self._num_samples is None else min(rows, self._num_samples)
-
-
 class GeneratorDataset(MappableDataset):
     """Rows that Python code makes."""
 
@@ -337,7 +241,7 @@ class GeneratorDataset(MappableDataset):
         _checks.of_type("python_multiprocessing", python_multiprocessing, bool)
         shuffle = shuffle_from(call, shuffle)
         columns, types = _described(column_names, column_types, schema)
-        of_row = _Rows(source, columns, types)
+        of_row = _own_rows.Rows(source, columns, types)
         is_random = hasattr(source, "__getitem__") and hasattr(source, "__len__")
         if batch_sampler is not None or collate_fn is not None:
             self._open_batches(
@@ -392,7 +296,8 @@ class GeneratorDataset(MappableDataset):
             _checks.whole("num_samples", num_samples, 0, 2**63 - 1)
         counted = hasattr(source, "__len__")
         arguments = (of_row, begin, num_samples or None)
-        sequence = _CountedSequence(*arguments, source) if counted else _Sequence(*arguments)
+        made = _own_rows.CountedSequence if counted else _own_rows.Sequence
+        sequence = made(*arguments, source) if counted else made(*arguments)
         self._sampler = _samplers.SequentialSampler()
         self._make_rows = None
         Dataset.__init__(
@@ -512,7 +417,7 @@ class NumpySlicesDataset(GeneratorDataset):
         self._make_rows = lambda numbers: (of_row, _samplers.SubsetSampler(numbers), {})
 
 
-class _Slices(_Rows):
+class _Slices(_own_rows.Rows):
     """Element `number` of each array."""
 
     def __init__(self, arrays, columns):
