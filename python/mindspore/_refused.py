@@ -116,14 +116,8 @@ _TABLE = (
                 SampleDistortedBoundingBoxV2 conv3d_transpose conv_transpose2d linearize
             """,
             "mindspore.nn": "MSSSIM MatDet MatInverse",
-            "mindspore.mint.nn": """
-                AdaptiveMaxPool1d AdaptiveMaxPool2d AvgPool1d AvgPool3d Conv1d Conv3d ConvTranspose2d
-                MaxUnpool2d SyncBatchNorm Upsample UpsamplingBilinear2d UpsamplingNearest2d
-            """,
-            "mindspore.mint.nn.functional": """
-                adaptive_max_pool1d adaptive_max_pool2d avg_pool1d avg_pool3d conv3d conv_transpose2d
-                interpolate max_unpool2d upsample
-            """,
+            "mindspore.mint.nn": "SyncBatchNorm",
+            "mindspore.mint.nn.functional": "upsample",
             "mindspore.mint.distributed": "TCPStore",
             "mindspore.dataset.audio": "Vad",
         },

@@ -63,12 +63,13 @@ def _cubic_weight(distance, a):
     return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a if d < 2 else 0.0
 
 
-def _cubic_taps(places, size, a, drop):
-    """With `drop` places outside have no weight, else the nearest pixel has it."""
+def _cubic_taps(places, size, a, drop, parts=1024):
+    """With `drop` places outside have no weight, else the nearest pixel has it. MindSpore reads the weights
+    from a table of so many `parts`; None: exact ones."""
     taps = []
     for place in places:
         low = math.floor(place)
-        part = round((place - low) * 1024) / 1024  # MindSpore reads the weights from a table of so many
+        part = place - low if parts is None else round((place - low) * parts) / parts
         at = [low + k for k in range(-1, 3)]
         weights = [_cubic_weight(part - k, a) for k in range(-1, 3)]
         if drop:
@@ -150,6 +151,41 @@ def interpolate(
         if mode == "bicubic":
             return cubic(x, axis, count, align, not align, scale, -0.75 if align else -0.5)
         return linear(x, axis, count, align, not align, scale)
+
+    return _each_axis(input, sizes, resize, scales)
+
+
+_RANKS = {"nearest": (1, 2, 3), "linear": (1,), "bilinear": (2,), "trilinear": (3,), "bicubic": (2,)}
+
+
+def interpolate_ext(
+    input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None
+):
+    """Images (N, C, ...) in another size, as PyTorch has it: at the scale given, by exact cubic weights."""
+    rank = input.ndim - 2
+    if mode not in _RANKS or rank not in _RANKS[mode]:
+        raise ValueError(f"interpolate: mode {mode!r} is not for a tensor of shape {input.shape}")
+    if (size is None) == (scale_factor is None):
+        raise ValueError("interpolate: either size or scale_factor is needed")
+    if mode == "nearest" and align_corners is not None:
+        raise ValueError("interpolate: align_corners has no meaning for mode 'nearest'")
+    if size is not None and recompute_scale_factor:
+        raise ValueError("interpolate: recompute_scale_factor has no meaning with a size")
+    align, scales = bool(align_corners), None
+    if size is None:
+        factors = [float(each) for each in _listed(scale_factor, rank)]
+        sizes = [math.floor(n * factor) for n, factor in zip(input.shape[2:], factors, strict=True)]
+        scales = None if recompute_scale_factor else factors
+    else:
+        sizes = _listed(size, rank)
+
+    def resize(x, axis, count, scale):
+        if mode == "nearest":
+            return nearest(x, axis, count, scale=scale)
+        if mode != "bicubic":
+            return linear(x, axis, count, align, not align, scale)
+        places = _coordinates(x.shape[axis], count, align, not align, scale)
+        return _mixed(x, axis, _cubic_taps(places, x.shape[axis], -0.75, False, None))
 
     return _each_axis(input, sizes, resize, scales)
 

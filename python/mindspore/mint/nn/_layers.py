@@ -122,6 +122,51 @@ MaxPool2d = _made(
     return_indices=False,
     ceil_mode=False,
 )
+AvgPool1d = _made(
+    "AvgPool1d",
+    F.avg_pool1d,
+    "The mean of each window.",
+    kernel_size=NEEDED,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+)
+AvgPool3d = _made(
+    "AvgPool3d",
+    F.avg_pool3d,
+    "The mean of each window.",
+    kernel_size=NEEDED,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+)
+MaxUnpool2d = _made(
+    "MaxUnpool2d",
+    lambda x, indices, output_size=None, **settings: F.max_unpool2d(
+        x, indices, output_size=output_size, **settings
+    ),
+    "The elements at the places that MaxPool2d took them from, 0 elsewhere.",
+    kernel_size=NEEDED,
+    stride=None,
+    padding=0,
+)
+AdaptiveMaxPool1d = _made(
+    "AdaptiveMaxPool1d",
+    F.adaptive_max_pool1d,
+    "The greatest elements of as many parts as output_size says.",
+    output_size=NEEDED,
+    return_indices=False,
+)
+AdaptiveMaxPool2d = _made(
+    "AdaptiveMaxPool2d",
+    lambda x, **settings: F.adaptive_max_pool2d(x, **settings),
+    "The greatest elements of as many parts as output_size says.",
+    output_size=NEEDED,
+    return_indices=False,
+)
 AdaptiveAvgPool1d = _made(
     "AdaptiveAvgPool1d",
     lambda x, output_size: F.adaptive_avg_pool1d(x, output_size),
@@ -139,6 +184,33 @@ AdaptiveAvgPool3d = _made(
     lambda x, output_size: F.adaptive_avg_pool3d(x, output_size),
     "The means of as many parts as output_size says.",
     output_size=NEEDED,
+)
+
+# ---- Other sizes -------------------------------------------------------------------------------------------
+
+Upsample = _made(
+    "Upsample",
+    F.interpolate,
+    "Images in another size.",
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+)
+UpsamplingNearest2d = _made(
+    "UpsamplingNearest2d",
+    F.interpolate,
+    "Images in another size, each element the nearest old one.",
+    size=None,
+    scale_factor=None,
+)
+UpsamplingBilinear2d = _made(
+    "UpsamplingBilinear2d",
+    lambda x, **settings: F.interpolate(x, mode="bilinear", align_corners=True, **settings),
+    "Images in another size, each element between the four next old ones; the corners stay.",
+    size=None,
+    scale_factor=None,
 )
 
 __all__ = sorted(name for name in globals() if name[0].isupper() and name not in ("F", "NEEDED"))

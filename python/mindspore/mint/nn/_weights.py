@@ -178,17 +178,17 @@ class PReLU(Cell):
         return F.prelu(x, self.weight)
 
 
-def _pair(value):
-    return (value, value) if isinstance(value, int) else tuple(value)
+def _several(value, count):
+    return (value,) * count if isinstance(value, int) else tuple(value)
 
 
-class Conv2d(Cell):
-    """The convolution of (N, C, H, W) with a learned weight, plus a bias.
+class _Convolution(Cell):
+    """The convolution with a learned weight, plus a bias.
 
     Args:
-        in_channels: C.
-        out_channels: That of the result.
-        kernel_size: A number or (height, width).
+        in_channels: Those of the input.
+        out_channels: Those of the result.
+        kernel_size: A number, or one for each axis.
         stride: Likewise.
         padding: Likewise, or 'same' or 'valid'.
         dilation: Likewise.
@@ -197,6 +197,9 @@ class Conv2d(Cell):
         padding_mode: 'zeros', 'reflect', 'replicate' or 'circular'.
         dtype: Of the parameters, float32 by default.
     """
+
+    _axes = 2
+    _convolve = staticmethod(F.conv2d)
 
     def __init__(
         self,
@@ -212,18 +215,24 @@ class Conv2d(Cell):
         dtype=None,
     ):
         super().__init__()
+        name = type(self).__name__
         if in_channels % groups or out_channels % groups:
-            raise ValueError(f"Conv2d: {in_channels} and {out_channels} channels are no {groups} groups")
+            raise ValueError(f"{name}: {in_channels} and {out_channels} channels are no {groups} groups")
         if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
-            raise ValueError(f"Conv2d: padding_mode is 'zeros', 'reflect', ..., not {padding_mode!r}")
-        kernel_size = _pair(kernel_size)
+            raise ValueError(f"{name}: padding_mode is 'zeros', 'reflect', ..., not {padding_mode!r}")
+        kernel_size, stride, dilation = (
+            _several(each, self._axes) for each in (kernel_size, stride, dilation)
+        )
         _set(self, in_channels=in_channels, out_channels=out_channels, kernel_size=kernel_size)
-        _set(self, stride=_pair(stride), dilation=_pair(dilation), groups=groups, padding_mode=padding_mode)
-        self.padding = padding if isinstance(padding, str) else _pair(padding)
-        shape = (out_channels, in_channels // groups, *kernel_size)
+        _set(self, stride=stride, dilation=dilation, groups=groups, padding_mode=padding_mode)
+        self.padding = padding if isinstance(padding, str) else _several(padding, self._axes)
+        shape = (*self._channels_of_weight(), *kernel_size)
         own = _near_zero(math.prod(shape[1:]))
         self.weight = _parameter(own, shape, dtype, "weight")
         self.bias = _parameter(own, (out_channels,), dtype, "bias") if bias else None
+
+    def _channels_of_weight(self):
+        return self.out_channels, self.in_channels // self.groups
 
     def extend_repr(self):
         settings = _shown(self, "kernel_size", "stride", "padding", "dilation", "groups")
@@ -233,9 +242,84 @@ class Conv2d(Cell):
     def construct(self, x):
         padding = self.padding
         if self.padding_mode != "zeros" and not isinstance(padding, str):
-            height, width = padding
-            x, padding = F.pad(x, (width, width, height, height), self.padding_mode), (0, 0)
-        return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+            sides = tuple(side for side in reversed(padding) for _ in range(2))
+            x, padding = F.pad(x, sides, self.padding_mode), (0,) * self._axes
+        return self._convolve(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv1d(_Convolution):
+    __doc__ = _Convolution.__doc__.replace("The convolution", "The convolution of (N, C, L)")
+    _axes = 1
+    _convolve = staticmethod(F.conv1d)
+
+
+class Conv2d(_Convolution):
+    __doc__ = _Convolution.__doc__.replace("The convolution", "The convolution of (N, C, H, W)")
+
+
+class Conv3d(_Convolution):
+    __doc__ = _Convolution.__doc__.replace("The convolution", "The convolution of (N, C, D, H, W)")
+    _axes = 3
+    _convolve = staticmethod(F.conv3d)
+
+
+class ConvTranspose2d(_Convolution):
+    """Images of which Conv2d with the weight makes some like the input, plus a bias.
+
+    Args:
+        in_channels: Those of the input.
+        out_channels: Those of the result.
+        kernel_size: A number, or (height, width).
+        stride: Likewise.
+        padding: Likewise.
+        output_padding: Likewise: rows and columns more, of those that Conv2d would leave out.
+        groups: Channels are split into as many.
+        bias: Whether there is one.
+        dilation: A number, or (height, width).
+        padding_mode: 'zeros'.
+        dtype: Of the parameters, float32 by default.
+    """
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        dtype=None,
+    ):
+        if padding_mode != "zeros":
+            raise ValueError(f"ConvTranspose2d: padding_mode is 'zeros', not {padding_mode!r}")
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype=dtype
+        )
+        self.output_padding = _several(output_padding, 2)
+
+    def _channels_of_weight(self):
+        return self.in_channels, self.out_channels // self.groups
+
+    def construct(self, input, output_size=None):
+        beyond = self.output_padding
+        if output_size is not None:
+            beyond = self._beyond(input.shape[-2:], tuple(output_size)[-2:])
+        return F.conv_transpose2d(
+            input, self.weight, self.bias, self.stride, self.padding, beyond, self.groups, self.dilation
+        )
+
+    def _beyond(self, sizes, wanted):
+        """The output_padding that gives images of the sizes `wanted`."""
+        least = F._transposed_sizes(sizes, self.kernel_size, self.stride, self.padding, self.dilation)
+        beyond = tuple(size - small for size, small in zip(wanted, least, strict=True))
+        if any(not 0 <= more < step for more, step in zip(beyond, self.stride, strict=True)):
+            most = tuple(small + step - 1 for small, step in zip(least, self.stride, strict=True))
+            raise ValueError(f"ConvTranspose2d: output_size is from {least} to {most}, not {wanted}")
+        return beyond
 
 
 class _BatchNorm(Cell):
@@ -303,7 +387,10 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Conv1d",
     "Conv2d",
+    "Conv3d",
+    "ConvTranspose2d",
     "Embedding",
     "GroupNorm",
     "LayerNorm",

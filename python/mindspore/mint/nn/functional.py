@@ -8,7 +8,7 @@ from mindspore import ops as named
 from mindspore.mint import _functions
 from mindspore.numpy import _products, _shared
 from mindspore.numpy._shared import cast
-from mindspore.ops import _inputs
+from mindspore.ops import _inputs, _resize
 from muster import ops
 
 # ---- Activations -------------------------------------------------------------------------------------------
@@ -277,6 +277,113 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return named.conv2d(input, weight, bias, stride, mode, sides, dilation, groups)
 
 
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """The convolution of (N, C, D, H, W) with a weight; padding is numbers, 'same' or 'valid'."""
+    mode = padding if isinstance(padding, str) else "pad"
+    sides = 0 if isinstance(padding, str) else padding
+    return _of_samples(
+        input, 5, lambda x: named.conv3d(x, weight, bias, stride, mode, sides, dilation, groups)
+    )
+
+
+def _of_samples(input, rank, function):
+    """function(input), which may lack the axis of samples."""
+    if input.ndim != rank - 1:
+        return function(input)
+    return ops.squeeze(function(ops.expand_dims(input, 0)), 0)
+
+
+def _pair(value):
+    return (value, value) if isinstance(value, int) else tuple(value)
+
+
+def _transposed_sizes(sizes, kernel, stride, padding, dilation):
+    """The least sizes of images of which a convolution makes some of `sizes`."""
+    axes = zip(sizes, kernel, stride, padding, dilation, strict=True)
+    return tuple((n - 1) * step - 2 * around + (k - 1) * apart + 1 for n, k, step, around, apart in axes)
+
+
+def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """Images of which conv2d with a weight (C, O / groups, h, w) makes some like input, plus bias.
+
+    Args:
+        input: (N, C, H, W) or (C, H, W).
+        weight: That of the convolution.
+        bias: One number for each channel of the result, or None.
+        stride: Of the convolution, a number or (height, width).
+        padding: Likewise.
+        output_padding: Rows and columns more, of those that the convolution would leave out.
+        groups: Channels are split into as many.
+        dilation: Of the convolution, a number or (height, width).
+    """
+    stride, padding, dilation = _pair(stride), _pair(padding), _pair(dilation)
+    least = _transposed_sizes(input.shape[-2:], weight.shape[2:], stride, padding, dilation)
+    sizes = [size + more for size, more in zip(least, _pair(output_padding), strict=True)]
+
+    def transposed(x):
+        def weighed(images):
+            made = conv2d(images, weight, None, stride, padding, dilation, groups)
+            return ops.reduce_sum(ops.mul(made, x))
+
+        images = ops.zeros((x.shape[0], weight.shape[1] * groups, *sizes), x.dtype)
+        made = muster.value_and_grad(weighed, 0)(images)[1]  # linear in the images: zeros do
+        return made if bias is None else ops.add(made, ops.reshape(bias, (1, -1, 1, 1)))
+
+    return _of_samples(input, 4, transposed)
+
+
+def interpolate(
+    input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None
+):
+    """Images (N, C, ...) in another size.
+
+    Args:
+        input: With one, two or three axes behind the channels.
+        size: A number, or one for each axis.
+        scale_factor: What the sizes are multiplied by, where no size is given.
+        mode: 'nearest', 'linear', 'bilinear', 'trilinear' or 'bicubic'.
+        align_corners: Whether the first and last elements stay where they are; not for 'nearest'.
+        recompute_scale_factor: Whether elements are read at places that follow the new size, and not the
+            scale_factor itself.
+    """
+    return _resize.interpolate_ext(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
+
+
+def adaptive_max_pool1d(input, output_size, return_indices=False):
+    """The greatest elements of output_size parts of the last axis, and with return_indices their places."""
+    count = output_size if isinstance(output_size, int) else output_size[0]
+    made = named.adaptive_max_pool2d(ops.expand_dims(input, -2), (1, count), return_indices)
+    if return_indices:
+        return tuple(ops.squeeze(each, -2) for each in made)
+    return ops.squeeze(made, -2)
+
+
+def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """The elements at the places that max pooling took them from, 0 elsewhere."""
+    return named.max_unpool2d(input, indices, kernel_size, stride, padding, output_size)
+
+
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    """The mean of each window; the stride is the window by default."""
+    stride = kernel_size if stride is None else stride
+    return named.avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def avg_pool3d(
+    input,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+):
+    """The mean of each window; the stride is the window by default."""
+    stride = kernel_size if stride is None else stride
+    divisor = 0 if divisor_override is None else divisor_override
+    return named.avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor)
+
+
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """The greatest element of each window; the stride is the window by default."""
     stride = kernel_size if stride is None else stride
@@ -382,8 +489,8 @@ def soft_margin_loss(input, target, reduction="mean"):
 # Functions of mindspore.ops that take the same arguments.
 _HOLDERS = dict.fromkeys(
     (
-        *("adaptive_avg_pool1d", "adaptive_avg_pool3d", "fold", "grid_sample", "hardswish", "sigmoid"),
-        *("softplus", "tanh", "unfold"),
+        *("adaptive_avg_pool1d", "adaptive_avg_pool3d", "adaptive_max_pool2d", "fold", "grid_sample"),
+        *("hardswish", "sigmoid", "softplus", "tanh", "unfold"),
     ),
     "mindspore.ops",
 )
