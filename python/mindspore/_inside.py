@@ -156,6 +156,11 @@ class StubTensor:
     """The class of tensors without elements yet, of which there are none here: isinstance says False."""
 
 
+def _function_forbid_reuse(func):
+    """The function, which MindSpore's graphs do not share between calls."""
+    return func
+
+
 class _StepSync:
     """A callback that does nothing: steps have ended when callbacks are called."""
 
@@ -166,7 +171,7 @@ class _StepSync:
 
 
 _HERE = {
-    "mindspore.common.api": "StubTensor",
+    "mindspore.common.api": "StubTensor _function_forbid_reuse",
     "mindspore.common.initializer": "_init_random_normal _init_random_uniform _register",
     "mindspore.common.seed": "_get_graph_seed",
     "mindspore.common._stub_tensor": "StubTensor",
@@ -185,6 +190,14 @@ _ELSEWHERE = {
     "mindspore.common.hook_handle": {"HookHandle": "mindspore._hooks.HookHandle"},
     "mindspore.common.initializer": {"Tensor": "muster.Tensor"},
     "mindspore.common.sparse_tensor": {"RowTensorInner": "mindspore.common._sparse.RowTensor"},
+    "mindspore.ops.function.nn_func": {
+        name: f"mindspore.ops._attention_parts.{name}"
+        for name in (
+            *("_check_attn_mask_shape", "_check_kpm_shape", "_check_qkv_shape", "_in_projection"),
+            *("_in_projection_packed", "_inner_dropout", "_inner_pad", "_interploate_ext_make_tuple"),
+            *("_interpolate_ext_scale_factor_convert_size", "linear"),
+        )
+    },
     "mindspore.ops": {"Tensor": "muster.Tensor", "Parameter": "muster.Parameter"},
     "mindspore.train._utils": {"check_value_type": "mindspore._checkparam.check_value_type"},
     "mindspore.train.model": {

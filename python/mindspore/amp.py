@@ -41,6 +41,21 @@ def custom_mixed_precision(network, *, white_list=None, black_list=None, dtype="
     )
 
 
+def _cells_of(listed):
+    """The classes of cells in a list, in which MindSpore names ops, too: those follow the cells around."""
+    return [each for each in listed if isinstance(each, type) and issubclass(each, muster.Cell)]
+
+
+def _auto_white_list(network, white_list, dtype):
+    """custom_mixed_precision, as MindSpore's own levels and libraries call it."""
+    return custom_mixed_precision(network, white_list=_cells_of(white_list), dtype=dtype)
+
+
+def _auto_black_list(network, black_list, dtype):
+    """custom_mixed_precision, as MindSpore's own levels and libraries call it."""
+    return custom_mixed_precision(network, black_list=_cells_of(black_list), dtype=dtype)
+
+
 def note_batch_norms(call, level, keep_batchnorm_fp32):
     """Says once that batch norms keep to float32 where a script asked for less."""
     if keep_batchnorm_fp32 not in (None, True, False):
@@ -107,6 +122,12 @@ __all__ = [
 ]
 _missing = _names.missing(__name__)
 _AUTO = {
+    "AMP_BLACK_LIST": "nn.BatchNorm1d nn.BatchNorm2d nn.BatchNorm3d nn.LayerNorm",
+    "AMP_WHITE_LIST": """
+        nn.Conv1d nn.Conv2d nn.Conv3d nn.Conv1dTranspose nn.Conv2dTranspose nn.Conv3dTranspose nn.Dense
+        nn.LSTMCell nn.RNNCell nn.GRUCell Conv2D Conv3D Conv2DTranspose Conv3DTranspose
+        Conv2DBackpropInput MatMul BatchMatMul PReLU ReLU Ger
+    """,
     "AMP_AUTO_WHITE_LIST": """
         Conv2D Conv3D Conv2DTranspose Conv3DTranspose MatMul BatchMatMul PReLU
     """,
@@ -123,7 +144,9 @@ AMP_PRIM_ARG_TABLE = collections.defaultdict(list)  # inputs of ops that alone a
 def __getattr__(name: str):
     if name not in _AUTO:
         return _missing(name)
-    from mindspore.ops import operations  # with the first use: imports stay fast
+    from mindspore import nn  # with the first use: imports stay fast
+    from mindspore.ops import operations
 
-    globals()[name] = [getattr(operations, each) for each in _AUTO[name].split()]
+    found = [(nn if each.startswith("nn.") else operations, each) for each in _AUTO[name].split()]
+    globals()[name] = [getattr(holder, each.removeprefix("nn.")) for holder, each in found]
     return globals()[name]

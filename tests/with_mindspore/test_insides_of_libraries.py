@@ -5,7 +5,7 @@ import ctypes
 import mindspore
 import numpy
 import pytest
-from mindspore import Tensor, ops
+from mindspore import Tensor, nn, ops
 from mindspore import dtype as mstype
 
 
@@ -236,3 +236,33 @@ def test_a_class_of_tensors_that_makes_none_is_told_the_line_to_add():
         TypeError, match=r"Without.__init__ does not call super\(\).__init__\(\): .* of Tensor"
     ):
         Without()
+
+
+def test_the_lists_of_cells_of_mixed_precision_are_there_and_taken():
+    from mindspore.train.amp import AMP_BLACK_LIST, AMP_WHITE_LIST, _auto_black_list, _auto_white_list
+
+    assert nn.LayerNorm in AMP_BLACK_LIST and {nn.Dense, ops.MatMul} <= set(AMP_WHITE_LIST)
+    x = mindspore.Tensor([[1.0 + 2**-12]])
+    for change, listed in ((_auto_black_list, AMP_BLACK_LIST), (_auto_white_list, AMP_WHITE_LIST)):
+        net = change(nn.SequentialCell(nn.Dense(1, 1, "ones", has_bias=False)), listed, mindspore.float16)
+        assert net(x).item() == 1.0  # in 16 bits
+
+
+def test_parts_of_attention_are_what_their_names_say():
+    from mindspore.ops.function import nn_func
+
+    q = ops.arange(6).reshape(1, 2, 3).astype(mindspore.float32)
+    w, b = ops.arange(27).reshape(9, 3).astype(mindspore.float32), ops.ones(9)
+    packed = nn_func._in_projection_packed(q, q, q, w, b, True, True)
+    apart = nn_func._in_projection(q, q, q, w[:3], w[3:6], w[6:], b[:3], b[3:6], b[6:])
+    crossed = nn_func._in_projection_packed(q, q, q, w, b, True, False)
+    for parts in zip(packed, apart, crossed, strict=True):
+        assert len({str(part.asnumpy().tolist()) for part in parts}) == 1
+    seen = nn_func._inner_pad(mindspore.Tensor([[True]]), (0, 1))
+    assert seen.dtype == mindspore.bool_ and seen.asnumpy().tolist() == [[True, False]]
+    assert nn_func._check_qkv_shape(3, 3, 3) and not nn_func._check_qkv_shape(2, 2, 2)
+    with pytest.raises(ValueError, match="query, key and value have all 3 axes"):
+        nn_func._check_qkv_shape(3, 2, 3)
+    image = ops.zeros((1, 1, 4, 6))
+    assert nn_func._interploate_ext_make_tuple(image, 2.0) == (2.0, 2.0)
+    assert nn_func._interpolate_ext_scale_factor_convert_size(image, (2.0, 0.5)) == (8, 3)

@@ -170,3 +170,17 @@ def test_parameters_are_loaded_from_a_dict_alone():
     for given in ("", [], None, 3):
         with pytest.raises(TypeError, match="parameter_dict is a dict"):
             ms.load_param_into_net(nn.Dense(2, 3), given)
+
+
+def test_a_library_loads_parameters_one_by_one_and_behind_their_prefix():
+    from mindspore.train.serialization import _load_dismatch_prefix_params, _update_param
+
+    net = nn.Dense(2, 1)
+    half = Parameter(Tensor([[1.0, 2.0]], ms.float16), name="net.weight")
+    _update_param(net.weight, half, False)
+    assert net.weight.dtype == ms.float32 and net.weight.asnumpy().tolist() == [[1.0, 2.0]]
+    with pytest.raises(RuntimeError, match=r"weight is Float32 \(1, 2\) in the net and Float16 \(1, 2\)"):
+        _update_param(net.weight, half, True)
+    left = ["bias"]
+    _load_dismatch_prefix_params(net, {"net.bias": Tensor([3.0])}, left, False)
+    assert left == [] and net.bias.asnumpy().tolist() == [3.0]

@@ -191,3 +191,7 @@ def test_greatest_elements_of_parts_and_back_to_their_places():
     back = mint.nn.MaxUnpool2d(2)(greatest, places).asnumpy()
     assert numpy.array_equal(back[back != 0], image[back != 0]) and (back != 0).sum() == 4
     close(mint.nn.AdaptiveMaxPool2d((1, 2))(Tensor(image)), image.reshape(1, 1, 1, 4, 2, 2).max((3, 5)))
+
+
+def test_the_class_of_cells_is_also_where_mints_cells_are():
+    assert mint.nn.Cell is mindspore.nn.Cell

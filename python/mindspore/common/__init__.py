@@ -37,5 +37,6 @@ __getattr__ = _names.missing(
     holders={
         **dict.fromkeys(("load_mindir", "save_mindir"), "mindspore.train._mindir._cells"),
         "Symbol": "mindspore._symbol",
+        "_Function": "mindspore.common._grad_function",
     },
 )

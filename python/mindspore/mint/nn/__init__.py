@@ -12,4 +12,4 @@ Identity, Mish, ReLU, Sigmoid, Tanh = nn.Identity, nn.Mish, nn.ReLU, nn.Sigmoid,
 
 _SAME = ["Hardsigmoid", "Hardswish", "Identity", "LogSigmoid", "Mish", "ReLU", "SELU", "Sigmoid", "Tanh"]
 __all__ = sorted({"functional", *_SAME, *_layers.__all__, *_losses.__all__, *_weights.__all__})
-__getattr__ = _names.missing(__name__)
+__getattr__ = _names.missing(__name__, holders={"Cell": "mindspore.nn"})  # which MindSpore imports there

@@ -174,9 +174,7 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
             continue
         if getattr(value, "_is_piece", False) and value.dtype == parameter.dtype:
             continue  # is held so, or joined with those of the files beside
-        fits = value.dtype == parameter.dtype or (
-            not strict_load and any({value.dtype, parameter.dtype} <= kind for kind in _KINDS)
-        )
+        fits = _fits(parameter, value, strict_load)
         if not fits or tuple(value.shape) != tuple(parameter.shape):
             if not fits or not _may_be_rows_of(parameter, value):
                 raise RuntimeError(_difference(call, parameter, value))
@@ -189,6 +187,12 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
     if missing:
         _device.note_once(f"warning: {call}: parameters of the net without a value: {', '.join(missing)}")
     return missing, left
+
+
+def _fits(parameter, value, strict_load: bool) -> bool:
+    """Whether it is of the parameter's dtype, or becomes it."""
+    is_near = any({value.dtype, parameter.dtype} <= kind for kind in _KINDS)
+    return value.dtype == parameter.dtype or (is_near and not strict_load)
 
 
 def _difference(call: str, parameter, value) -> str:
@@ -256,6 +260,9 @@ __getattr__ = _names.missing(
             ("tensor_to_ms_type", "tensor_to_np_type"), "mindspore.train.serialization._element_types"
         ),
         **dict.fromkeys(("convert_model", "load"), "mindspore.train._mindir._cells"),
+        **dict.fromkeys(
+            ("_load_dismatch_prefix_params", "_update_param"), "mindspore.train.serialization._one_by_one"
+        ),
         "check_checkpoint": "mindspore.train.serialization._checksums",
     },
 )
