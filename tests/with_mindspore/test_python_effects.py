@@ -170,3 +170,95 @@ def test_the_weight_decay_of_an_optimizer_is_that_of_its_groups(make):
     assert value(make(0.1, [weight, bias], weight_decay=0.5).get_weight_decay()) == 0.5
     changing = make(0.1, [weight, bias], weight_decay=Decay())
     assert value(changing.get_weight_decay()) == 0.5
+
+
+class Array(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.array = numpy.array([1.0, 2.0], numpy.float32)
+        self.arrays = {"a": numpy.array([1.0], numpy.float32)}
+        self.memo = None
+
+
+class Replaced(Array):
+    def construct(self, x):
+        self.array = self.array + 1
+        return x * Tensor(self.array)
+
+
+class Written(Array):
+    def construct(self, x):
+        self.array += 1
+        return x * Tensor(self.array)
+
+
+class Item(Array):
+    def construct(self, x):
+        self.arrays["a"] = self.arrays["a"] + 1
+        return x * Tensor(self.arrays["a"] + 0)
+
+
+class Given(Array):
+    def construct(self, x):
+        self.array = self.array + 1
+        return self.array
+
+
+@pytest.mark.parametrize("kind", [Replaced, Written, Item, Given])
+def test_an_array_that_construct_changes_counts_with_each_call(kind):
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = kind()
+    results = [net(x) for _ in range(3)]
+    assert [float(numpy.asarray(each)[0]) for each in results] == [2, 3, 4]
+    held = net.arrays["a"] if kind is Item else net.array
+    assert float(held[0]) == 4
+
+
+def test_an_array_that_construct_makes_once_is_a_memo(capfd):
+    class Memo(Array):
+        def construct(self, x):
+            if self.memo is None:
+                self.memo = numpy.arange(2, dtype=numpy.float32)
+            return x * Tensor(self.memo)
+
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = Memo()
+    assert [net(x).asnumpy().tolist() for _ in range(2)] == [[0, 1], [0, 1]]
+    assert "op by op" not in capfd.readouterr().err
+
+
+class Holds(nn.Cell):
+    def __init__(self, held):
+        super().__init__()
+        self.held = held
+
+
+class AppendsTensors(Holds):
+    def construct(self, x):
+        self.held.append(x)
+        return x * len(self.held)
+
+
+class KeepsTensors(Holds):
+    def construct(self, x):
+        self.held["last"] = x
+        return x * len(self.held)
+
+
+@pytest.mark.parametrize(
+    "net, last",
+    [
+        (AppendsTensors([]), -1),
+        (AppendsTensors([Tensor([0.0])]), -1),
+        (KeepsTensors({}), "last"),
+        (KeepsTensors({"last": 0, "other": Tensor([0.0])}), "last"),
+    ],
+    ids=["list", "list of tensors", "dict", "dict of tensors"],
+)
+def test_a_tensor_that_construct_puts_into_a_container_has_elements(net, last):
+    ms.set_context(mode=ms.GRAPH_MODE)
+    before = len(net.held)
+    results = [value(net(each)) for each in (x, x + 1)]
+    assert net.held[last].asnumpy().tolist() == [2, 2]
+    counts = [before + 1, before + 2] if isinstance(net, AppendsTensors) else [len(net.held)] * 2
+    assert results == [counts[0], 2 * counts[1]]

@@ -14,8 +14,10 @@
 #include "muster/graph/host_function.h"
 #include "python/muster/bindings/interpreter_lock.h"
 #include "python/muster/bindings/process.h"
+#include "python/muster/bindings/results.h"
 #include "python/muster/bindings/row_arguments.h"
 #include "python/muster/bindings/seen.h"
+#include "python/muster/bindings/value.h"
 
 namespace muster::python {
 namespace {
@@ -44,8 +46,14 @@ bool is_note(nb::handle object) {
   return true;
 }
 
-// What is filled in where there was None is a memo, too.
-bool is_effect(const std::string& was, nb::handle now) { return was != "None" && is_note(now); }
+// What is filled in where there was None is a memo, too, and so is an array of another size. A tensor of the
+// trace has no elements behind it.
+bool is_effect(const std::string& was, nb::handle now) {
+  if (graph::may_fall_back() && now.is_valid() && holds_traced(now)) return true;
+  if (was == "None") return false;
+  const bool is_array = now.is_valid() && PyObject_CheckBuffer(now.ptr()) != 0 && !is_value(now);
+  return is_note(now) || (is_array && !was.empty());
+}
 
 // Where the code of a trace begins: a callable, or a cell whose construct is called.
 struct Root {

@@ -272,8 +272,13 @@ bool is_same(const Seen& seen, nb::handle now, Difference* difference) {
       return is_same_mapping(seen, now, difference);
     case Kind::set:
       return now.equal(seen.object) || differs(difference, now, shown(seen.object));
-    case Kind::bytes:
-      return ArrayView(now).has(nb::borrow<nb::bytes>(seen.object)) || differs(difference, now);
+    case Kind::bytes: {
+      const ArrayView view(now);
+      const nb::bytes kept = nb::borrow<nb::bytes>(seen.object);
+      if (view.has(kept)) return true;
+      const bool is_as_large = view.size() == static_cast<Py_ssize_t>(kept.size());
+      return differs(difference, now, is_as_large ? "an array" : "");
+    }
     case Kind::tensor:
       return (is_value(now) && nb::cast<const graph::Value&>(now).identity() == seen.tensor.identity()) ||
              differs(difference, now);
@@ -285,8 +290,27 @@ bool is_same(const Seen& seen, nb::handle now, Difference* difference) {
 
 namespace {
 
+bool is_put_back(const Seen& seen) {
+  return seen.kind == Kind::value || (seen.kind == Kind::bytes && seen.array.is_valid());
+}
+
+// What was there: a value, or an array, which gets the elements that it had.
+nb::object as_it_was(const Seen& seen) {
+  if (seen.kind == Kind::value) return seen.object;
+  Py_buffer view;
+  if (PyObject_GetBuffer(seen.array.ptr(), &view, PyBUF_FULL) != 0) {
+    PyErr_Clear();  // read-only: nobody can have written to it
+    return seen.array;
+  }
+  const nb::bytes kept = nb::borrow<nb::bytes>(seen.object);
+  if (static_cast<std::size_t>(view.len) == kept.size())
+    PyBuffer_FromContiguous(&view, kept.c_str(), view.len, 'C');
+  PyBuffer_Release(&view);
+  return seen.array;
+}
+
 void put_at_place(const Seen::Part& part, nb::handle owner) {
-  const nb::object& value = part.seen.object;
+  const nb::object value = as_it_was(part.seen);
   int failed = 0;
   switch (part.place) {
     case Place::variable:
@@ -307,14 +331,28 @@ void put_at_place(const Seen::Part& part, nb::handle owner) {
 }
 
 bool has_values_alone(const Seen& seen) {
-  return std::ranges::all_of(seen.parts,
-                             [](const Seen::Part& part) { return part.seen.kind == Kind::value; });
+  return std::ranges::all_of(seen.parts, [](const Seen::Part& part) { return is_put_back(part.seen); });
+}
+
+// What code has added to a list or a dict.
+void take_out_new(const Seen& seen, nb::handle now) {
+  if (PyList_Check(now.ptr())) {
+    const auto count = static_cast<Py_ssize_t>(seen.parts.size());
+    if (PyList_SetSlice(now.ptr(), count, PY_SSIZE_T_MAX, nullptr) != 0) throw nb::python_error();
+    return;
+  }
+  for (const auto [key, value] : nb::steal<nb::dict>(PyDict_Copy(now.ptr()))) {
+    const auto is_key = [&](const Seen::Part& part) { return part.name.equal(key); };
+    if (std::ranges::none_of(seen.parts, is_key) && PyDict_DelItem(now.ptr(), key.ptr()) != 0)
+      throw nb::python_error();
+  }
 }
 
 void restore_container(const Seen& seen, nb::handle now) {
   const bool is_list = PyList_Check(now.ptr());
   if (!is_list && !PyDict_Check(now.ptr())) return;
   if (!has_values_alone(seen)) {
+    take_out_new(seen, now);
     for (std::size_t i = 0; i < seen.parts.size(); ++i) {
       const nb::object key = is_list ? nb::int_(i) : seen.parts[i].name;
       const nb::object item = nb::steal(PyObject_GetItem(now.ptr(), key.ptr()));
@@ -324,8 +362,10 @@ void restore_container(const Seen& seen, nb::handle now) {
   }
   nb::object held = nb::borrow(now);
   held.attr("clear")();
-  for (const Seen::Part& part : seen.parts)
-    is_list ? held.attr("append")(part.seen.object) : held.attr("__setitem__")(part.name, part.seen.object);
+  for (const Seen::Part& part : seen.parts) {
+    const nb::object value = as_it_was(part.seen);
+    is_list ? held.attr("append")(value) : held.attr("__setitem__")(part.name, value);
+  }
 }
 
 }  // namespace
@@ -333,10 +373,13 @@ void restore_container(const Seen& seen, nb::handle now) {
 void restore(const Seen& seen, nb::handle now) {
   if (is_same(seen, now)) return;
   if (seen.kind == Kind::sequence || seen.kind == Kind::mapping) return restore_container(seen, now);
+  if (seen.kind == Kind::bytes && seen.array.is_valid()) as_it_was(seen);
   if (seen.kind != Kind::object || referent(seen.object).ptr() != now.ptr()) return;
   for (const Seen::Part& part : seen.parts) {
-    if (part.seen.kind == Kind::value && !is_same(part.seen, at_place(part, now))) put_at_place(part, now);
-    if (part.seen.kind != Kind::value) restore(part.seen, at_place(part, now));
+    if (!is_put_back(part.seen))
+      restore(part.seen, at_place(part, now));
+    else if (!is_same(part.seen, at_place(part, now)))
+      put_at_place(part, now);
   }
 }
 
@@ -444,7 +487,9 @@ Seen Look::at_bytes(nb::handle object) {
   const ArrayView view(object);
   if (view.size() > std::min(bytes_max, all_bytes_max - kept_bytes_)) return at_object(object);
   kept_bytes_ += view.size();
-  return {.kind = Kind::bytes, .type = nb::borrow(object.type()), .object = view.bytes(), .parts = {}};
+  Seen seen{.kind = Kind::bytes, .type = nb::borrow(object.type()), .object = view.bytes(), .parts = {}};
+  if (is_before_) seen.array = nb::borrow(object);
+  return seen;
 }
 
 Seen Look::at_object(nb::handle object) {
@@ -573,7 +618,7 @@ Seen Look::at_cell_once(nb::handle cell) {
   for (const auto [name, value] : own) {
     if (!attributes_.contains(name) || nb::isinstance<PythonParameter>(value)) continue;
     const bool is_number = PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr());
-    if (is_value_type(value) && !(is_number && with_numbers_)) continue;
+    if (is_value_type(value) && !(is_number && is_before_)) continue;
     add(seen, Place::attribute, name, value);
     if (nb::isinstance<nn::Cell>(value) && seen.parts.back().seen.parts.empty()) seen.parts.pop_back();
   }

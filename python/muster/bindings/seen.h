@@ -35,6 +35,7 @@ struct Seen {
   nb::object object;  // the value; a weak reference to an object, or itself where there is none; a copy
   std::vector<Part> parts;
   graph::Value tensor = {};
+  nb::object array = {};  // itself, of a look whose values may be put back
 };
 
 struct Seen::Part {
@@ -68,7 +69,8 @@ struct Difference {
 // Whether `now` is what was seen; else `difference` is filled where it is not null.
 bool is_same(const Seen& seen, nb::handle now, Difference* difference = nullptr);
 
-// Puts values back that have changed since: numbers and texts in attributes, variables, lists and dicts.
+// Puts values back that have changed since: numbers, texts and arrays in attributes, variables, lists and
+// dicts.
 void restore(const Seen& seen, nb::handle now);
 
 // Takes out of a look at `now` what had changed since an earlier one: values, containers, arrays and tensors.
@@ -77,8 +79,9 @@ void drop_changed(Seen& after, const Seen& before, nb::handle now);
 // Looks at objects, each one once, as deep as names lead that the code it meets loads.
 class Look {
  public:
-  // With the numbers among the attributes of cells, or without.
-  explicit Look(bool with_numbers) : with_numbers_(with_numbers) {}
+  // Before code runs, with the numbers among the attributes of cells and all that restore() needs; or after it,
+  // when nothing is to be kept alive.
+  explicit Look(bool is_before) : is_before_(is_before) {}
 
   // A function, a method or an object that is called, and all that it reads.
   Seen at_callable(nb::handle callable);
@@ -114,7 +117,7 @@ class Look {
   bool enters(nb::handle object);
   bool opens(nb::handle container);
 
-  bool with_numbers_;
+  bool is_before_;
   Libraries libraries_;
   nb::set attributes_;
   nb::list random_modules_;
