@@ -265,3 +265,14 @@ def test_a_checkpoint_of_an_optimizer_of_groups_holds_its_states(make, tmp_path)
     assert ms.load_param_into_net(resumed, ms.load_checkpoint(files[1])) == ([], [])
     resumed(gradients)
     assert (again.weight.asnumpy() == net.weight.asnumpy()).all()
+
+
+def test_a_training_step_takes_an_optimizer_of_groups():
+    net = nn.Dense(2, 1, "ones", "zeros")
+    optimizer = optim.SGD(net.trainable_params(), 0.1)
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), optimizer)
+    x, y = Tensor(np.ones((2, 2)), ms.float32), Tensor(np.ones((2, 1)), ms.float32)
+    assert [round(float(step(x, y)), 5) for _ in range(2)] == [1, 0.16]
+    assert np.allclose(net.weight.asnumpy(), 0.72) and int(optimizer.step) == 2
+    with pytest.raises(TypeError, match="TrainOneStepCell: optimizer is an Optimizer, not Dense"):
+        nn.TrainOneStepCell(net, net)

@@ -11,6 +11,7 @@
 #include "muster/train/train.h"
 #include "python/muster/bindings/bindings.h"
 #include "python/muster/bindings/cell.h"
+#include "python/muster/bindings/optimizer_arguments.h"
 #include "python/muster/bindings/parameter.h"
 
 namespace muster::python {
@@ -159,9 +160,8 @@ std::optional<Reduction> context_reduction() {
 }
 
 void init_train_one_step(nb::pointer_and_handle<nn::TrainOneStepCell> self, nn::CellPtr network,
-                         std::shared_ptr<nn::Optimizer> optimizer, std::optional<double> sens,
-                         bool return_grad) {
-  make_cell(self, std::move(network), std::move(optimizer),
+                         nb::handle optimizer, std::optional<double> sens, bool return_grad) {
+  make_cell(self, std::move(network), optimizer_from(optimizer, "TrainOneStepCell"),
             nn::TrainOneStepOptions{.sens = sens.value_or(1.0),
                                     .return_grad = return_grad,
                                     .reduction = context_reduction(),
@@ -189,6 +189,8 @@ void bind_wrappers(nb::module_& core) {
                                         "their names.")
       .def("__init__", &init_train_one_step, keeps_arguments, nb::arg("network"), nb::arg("optimizer"),
            nb::arg("sens") = nb::none(), nb::arg("return_grad") = false,
+           nb::sig("def __init__(self, network: Cell, optimizer: Optimizer, sens: float | None = None, "
+                   "return_grad: bool = False) -> None"),
            "Gradients are of loss * `sens`. With `return_grad` the result is (loss, gradients), these in a "
            "dict by the names of their parameters.")
       .def_prop_ro(

@@ -22,6 +22,7 @@
 #include "python/muster/bindings/dataset.h"
 #include "python/muster/bindings/foreign.h"
 #include "python/muster/bindings/metric.h"
+#include "python/muster/bindings/optimizer_arguments.h"
 #include "python/muster/bindings/process.h"
 #include "python/muster/bindings/value.h"
 
@@ -88,13 +89,7 @@ void init_model(PythonModel* self, nb::handle network, nb::handle loss_fn, nb::h
                               .eval_indexes = std::move(eval_indexes).value_or(std::vector<std::size_t>{}),
                               .amp_level = std::move(amp_level),
                               .evaluation = unwrap(train::evaluation_from_string(evaluation))};
-  if (!optimizer.is_none()) {
-    if (!nb::isinstance<nn::Optimizer>(optimizer)) {
-      const auto type = class_name(optimizer);
-      throw nb::type_error(("Model: optimizer is an Optimizer, not " + type).c_str());
-    }
-    options.optimizer = nb::cast<std::shared_ptr<nn::Optimizer>>(optimizer);
-  }
+  if (!optimizer.is_none()) options.optimizer = optimizer_from(optimizer, "Model");
   new (self) PythonModel{unwrap(Model::create(std::move(options)))};
 }
 

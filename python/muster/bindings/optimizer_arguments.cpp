@@ -123,4 +123,12 @@ ParameterGroups updated_from(nb::handle iterable, const std::string& what) {
   return ParameterGroups(std::move(groups), std::move(order));
 }
 
+std::shared_ptr<nn::Optimizer> optimizer_from(nb::handle object, const std::string& what) {
+  nb::object given = nb::borrow(object);
+  if (nb::hasattr(given, "_as_optimizer")) given = given.attr("_as_optimizer")();
+  if (nb::isinstance<nn::Optimizer>(given)) return nb::cast<std::shared_ptr<nn::Optimizer>>(given);
+  const std::string type = class_name(given);
+  throw nb::type_error((what + ": optimizer is an Optimizer, not " + type).c_str());
+}
+
 }  // namespace muster::python

@@ -1,6 +1,7 @@
 // What Python gives to optimizers: rates, decays, parameters and groups of them.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -16,5 +17,7 @@ nn::LearningRate learning_rate_from(nb::handle object, const std::string& what);
 nn::WeightDecay weight_decay_from(nb::handle object, const std::string& what);
 // A list of Parameters, or of groups.
 nn::ParameterGroups updated_from(nb::handle iterable, const std::string& what);
+// An optimizer, or what stands for one of mindspore.experimental.optim. `what` takes it: "Model".
+std::shared_ptr<nn::Optimizer> optimizer_from(nb::handle object, const std::string& what);
 
 }  // namespace muster::python
