@@ -13,6 +13,7 @@
 #include "muster/train/job.h"
 #include "muster/train/parameter_servers.h"
 #include "muster/train/parameters.h"
+#include "muster/train/recoverable.h"
 #include "muster/train/resume.h"
 #include "muster/train/row_files.h"
 #include "muster/train/run_context.h"
@@ -179,6 +180,7 @@ Result<> ModelCheckpoint::save(CallbackContext& context) {
     log::error(told("a checkpoint", *gathering.trouble));
     return {};
   }
+  if (body_is_void()) return {};
   std::vector<checkpoint::Entry> parameters = std::move(gathering.entries);
   std::vector<checkpoint::Entry> further = further_entries(context);
   std::vector<checkpoint::Entry> gathered = entries_from_elsewhere(parameters, all);

@@ -23,6 +23,9 @@ namespace muster::train {
 
 class Recovery;
 
+// Whether the body that runs now is void, as below: what it would save is of no step, and it is made again.
+bool body_is_void();
+
 struct RecoverableOptions {
   nn::CellPtr network;
   std::shared_ptr<nn::Optimizer> optimizer;  // null: its parameters are among those of the network

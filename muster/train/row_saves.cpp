@@ -10,6 +10,7 @@
 #include "muster/graph/served.h"
 #include "muster/train/parameter_servers.h"
 #include "muster/train/process.h"
+#include "muster/train/recoverable.h"
 #include "muster/train/row_files.h"
 #include "muster/train/served_parameters.h"
 
@@ -48,6 +49,7 @@ Result<SavedRows> save_rows_beside(const std::string& ckpt, std::span<const grap
   if (!numbers.empty()) {
     MUSTER_TRY(auto done, served.save_rows(numbers, rows_folder_of(ckpt)));
     if (done.trouble) return SavedRows{.trouble = done.trouble};
+    if (body_is_void()) return made;
     for (std::size_t i = 0; i < numbers.size(); ++i) saved.emplace(numbers[i], std::move(done.tables[i]));
   }
   for (const graph::ParameterPtr& parameter : parameters) {

@@ -1,12 +1,14 @@
 """Checkpoints whose rows parameter servers write and read themselves: integrated_save=False."""
 
 import hashlib
+import re
 import shutil
 import subprocess
 
 import pytest
+from job import Job
 from places import BUILD
-from test_served_checkpoints import OPTIMIZERS, broken_once, ended
+from test_served_checkpoints import OPTIMIZERS, broken_once, ended, start
 
 import muster
 from muster import nn
@@ -147,3 +149,60 @@ def test_rows_in_bfloat16_are_those_that_are_saved(tmp_path, table):
     rows = muster.load_checkpoint(str(folder / "end_0.ckpt"))["table.embedding_table"].asnumpy()
     assert not (rows.view("uint32") & 0xFFFF).any()
     assert ended(tmp_path / "float32", 4, 2, table=table) != unbroken
+
+
+# Server 0 is killed by worker 0 between a step's update and its save.
+SAVED_WHILE_A_SERVER_DIES = """
+import os, signal
+from pathlib import Path
+import numpy
+import muster
+from muster import nn, ops
+from muster.dataset import NumpySlicesDataset
+
+folder = Path(os.environ["FOLDER"])
+if os.environ["MS_ROLE"] == "MS_PSERVER" and os.environ["MS_NODE_ID"] == "0":
+    (folder / "pid").write_text(str(os.getpid()))
+muster.set_ps_context(enable_ps=True)
+muster.init()
+muster.set_seed(1)
+rank = muster.get_rank()
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+net = nn.Embedding(30, 4, where="servers", embedding_table="ones")
+optimizer = nn.SGD(net.trainable_params(), 0.5)
+grad_fn = muster.value_and_grad(lambda ids: ops.reduce_sum(net(ids)), None, optimizer.parameters)
+rows = NumpySlicesDataset((numpy.arange(6, dtype=numpy.int32),), ["ids"], shuffle=False).batch(1)
+file, killed = folder / f"{rank}.ckpt", folder / f"killed_{rank}"
+for _, step, (ids,) in muster.recoverable(net, optimizer, rows, epochs=1):
+    optimizer(grad_fn(ids)[1])
+    if step != 3:
+        continue
+    is_first = not killed.exists()
+    killed.touch()
+    if is_first and rank == 0:
+        os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
+    muster.save_checkpoint(net, str(file), os.environ["APART"] == "no")
+    print("saved" if file.exists() else "nothing", flush=True)
+print("rows", muster.load_checkpoint(str(file))["embedding_table"].asnumpy()[:, 0].tolist())
+"""
+
+
+@pytest.mark.parametrize("apart", ["yes", "no"])
+def test_a_save_in_a_step_that_loses_a_server_writes_nothing_and_is_made_again(tmp_path, apart):
+    """Rows of zeros were written, or the workers crashed."""
+    told = {"MS_SERVER_NUM": "2", "MS_ENABLE_RECOVERY": "1", "MS_RECOVERY_PATH": str(tmp_path / "points")}
+    with Job(SAVED_WHILE_A_SERVER_DIES, 2, FOLDER=str(tmp_path), APART=apart, **told) as job:
+        servers = [start(job, "server", number) for number in range(2)]
+        try:
+            servers[0].wait()
+            servers[0] = start(job, "server", 0)
+            said = [worker.output() for worker in job.workers]
+            statuses = [worker.wait() for worker in job.workers]
+        finally:
+            for server in servers:
+                server.end()
+    assert statuses == [0, 0], said
+    trained = [0.5] * 4 + [1.0] * 26
+    for each in said:
+        assert re.findall("^(saved|nothing)$", each, re.MULTILINE) == ["nothing", "saved"], each
+        assert f"rows {trained}" in each
