@@ -41,12 +41,29 @@ def _feature(values):
     return _field(3, _field(1, b"".join(map(_varint, values))))
 
 
+def _masked_crc32c(data):
+    """By the bit, as TensorFlow's format says it."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    value ^= 0xFFFFFFFF
+    return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _record(content):
+    length = struct.pack("<Q", len(content))
+    sums = [struct.pack("<I", _masked_crc32c(part)) for part in (length, content)]
+    return length + sums[0] + content + sums[1]
+
+
 def _tfrecord(path, rows):
     data = b""
     for row in rows:
         entries = [_field(1, name.encode()) + _field(2, _feature(values)) for name, values in row.items()]
         example = _field(1, b"".join(_field(1, entry) for entry in entries))
-        data += struct.pack("<Q", len(example)) + bytes(4) + example + bytes(4)
+        data += _record(example)
     path.write_bytes(data)
     return str(path)
 
@@ -166,8 +183,16 @@ def _compressed(file):
 
 
 def _of_other_bytes(file):
-    content = b"\x0a\x05abc"
-    Path(file).write_bytes(struct.pack("<Q", len(content)) + bytes(4) + content + bytes(4))
+    Path(file).write_bytes(_record(b"\x0a\x05abc"))
+
+
+def _with_a_flipped_bit(at):
+    def damage(file):
+        data = bytearray(Path(file).read_bytes())
+        data[at] ^= 1
+        Path(file).write_bytes(data)
+
+    return damage
 
 
 @pytest.mark.parametrize(
@@ -177,6 +202,8 @@ def _of_other_bytes(file):
         (lambda file: None, "GZIP", "a.tfrecord is not compressed as GZIP"),
         (lambda file: None, "ZLIB", "a.tfrecord is not compressed as ZLIB"),
         (_of_other_bytes, None, "record 0 of .*a.tfrecord is no tf.train.Example"),
+        (_with_a_flipped_bit(-5), None, "a.tfrecord is .* damaged: record 0, at byte 0, does not have"),
+        (_with_a_flipped_bit(8), None, "a.tfrecord is .* damaged: record 0"),
         (lambda file: Path(file).write_bytes(b""), None, "there are no records in .*a.tfrecord"),
     ],
 )

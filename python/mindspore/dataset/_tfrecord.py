@@ -1,11 +1,11 @@
 """TFRecord files: records of tf.train.Example, without TensorFlow."""
 
 import gzip
-import struct
 import zlib
 
 from mindspore._lazy import numpy
-from mindspore.dataset._checks import PipelineError
+from mindspore.dataset._checks import DamagedError, PipelineError
+from muster import _core
 
 
 def examples(path, compression=None):
@@ -19,15 +19,12 @@ def examples(path, compression=None):
             raise PipelineError(
                 f"TFRecordDataset: {path} is not compressed as {compression}, or damaged: {error}"
             ) from None
-    made, at = [], 0
-    while at < len(data):
-        if at + 12 > len(data):
-            raise PipelineError(f"TFRecordDataset: {path} is cut off at byte {at}")
-        size = struct.unpack_from("<Q", data, at)[0]
-        if at + 16 + size > len(data):
-            raise PipelineError(f"TFRecordDataset: {path} is cut off or damaged at byte {at}")
-        made.append(data[at + 12 : at + 12 + size])
-        at += 16 + size
+    made, end = _core._records_in(data)
+    if end < len(data):
+        raise DamagedError(
+            f"TFRecordDataset: {path} is no TFRecord file, cut off or damaged: record {len(made)}, at byte "
+            f"{end}, does not have the length or the checksum that it says"
+        )
     return made
 
 

@@ -135,6 +135,14 @@ void bind_event_file(nb::module_& core) {
       .def_prop_ro("path", &EventFile::path);
 }
 
+nb::tuple records_in(const nb::bytes& data) {
+  const telemetry::Records found =
+      telemetry::records_in({reinterpret_cast<const std::byte*>(data.c_str()), data.size()});
+  nb::list contents;
+  for (const auto content : found.contents) contents.append(nb::bytes(content.data(), content.size()));
+  return nb::make_tuple(contents, found.end);
+}
+
 }  // namespace
 
 void bind_telemetry(nb::module_& core) {
@@ -142,6 +150,9 @@ void bind_telemetry(nb::module_& core) {
   bind_event_file(core);
   core.def("_rank", &train::rank);  // 0 in a process alone
   core.def("_world_size", &train::world_size);
+  core.def("_records_in", &records_in, nb::arg("data"),
+           "The records at the begin of a TFRecord file whose checksums hold, and the byte where the last of "
+           "them ends.");
   core.def("_start_profile", [] { unwrap(train::start_profile()); });
   core.def("_stop_profile", [](const std::string& folder) { return unwrap(train::stop_profile(folder)); });
 }
