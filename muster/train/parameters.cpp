@@ -17,6 +17,7 @@
 #include "muster/train/file_pieces.h"
 #include "muster/train/job.h"
 #include "muster/train/parameter_servers.h"
+#include "muster/train/recoverable.h"
 #include "muster/train/row_files.h"
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
@@ -79,6 +80,7 @@ Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::
 Result<> save_parameters(std::span<const graph::ParameterPtr> parameters, const std::string& path,
                          Files& files) {
   MUSTER_TRY(const std::vector<checkpoint::Entry> entries, gather_parameters(parameters));
+  if (body_is_void()) return {};
   return checkpoint::save(path, entries, files);
 }
 

@@ -7,7 +7,9 @@
 #include "muster/train/activity_scope.h"
 #include "muster/train/front_end.h"
 #include "muster/train/job.h"
+#include "muster/train/parameter_servers.h"
 #include "muster/train/point_shares.h"
+#include "muster/train/recoverable.h"
 #include "muster/train/recovery_point.h"
 #include "muster/train/regrouping.h"
 #include "muster/train/resume.h"
@@ -120,6 +122,24 @@ std::optional<std::int64_t> counted_items(const data::Dataset& dataset) {
 
 }  // namespace
 
+namespace {
+
+// What parameter servers have, instead of what stands here for it. A call of all workers.
+Result<> put_rows_of_servers(std::span<const graph::ParameterPtr> parameters, checkpoint::Point& point) {
+  for (const graph::ParameterPtr& parameter : parameters) {
+    if (!is_on_servers(*parameter)) continue;
+    const std::string& name = parameter->name();
+    MUSTER_TRY(const auto entries, entries_on_servers(parameter, name));
+    std::erase_if(point.tensors, [&](const checkpoint::Entry& each) {
+      return each.name == name || each.name == name + std::string(checkpoint::rows_suffix);
+    });
+    point.tensors.insert(point.tensors.end(), entries.begin(), entries.end());
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<> save_state(const std::string& path, std::span<const nn::CellPtr> cells, const LoopPosition& position,
                     const data::Dataset* dataset) {
   const ActivityScope saving(cluster::WorkPhase::saving);
@@ -143,7 +163,9 @@ Result<> save_state(const std::string& path, std::span<const nn::CellPtr> cells,
   const checkpoint::PointId id{.call = static_cast<std::uint64_t>(position.epoch),
                                .moment = checkpoint::PointId::Moment::step,
                                .step = static_cast<std::uint64_t>(position.step)};
-  MUSTER_TRY(const checkpoint::Point point, capture(id, parts, here, memory));
+  MUSTER_TRY(checkpoint::Point point, capture(id, parts, here, memory));
+  MUSTER_TRY_VOID(put_rows_of_servers(parameters, point));
+  if (body_is_void()) return {};
   const checkpoint::StateOwnership owner = state_owner();
   MUSTER_TRY_VOID(keep_previous(path, owner));
   return checkpoint::save_state(checkpoint::state_path(path, owner), point, owner);
