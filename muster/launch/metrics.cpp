@@ -29,8 +29,8 @@ std::string escaped(std::string_view value) {
   return text;
 }
 
-// Prometheus takes no sign before NaN, and refuses all numbers where one has it. What makes NaN, 0/0, gives it
-// one on most processors.
+// Prometheus takes no sign before NaN, and refuses all numbers where one has it. What makes NaN, 0/0, gives
+// it one on most processors.
 std::string number_text(double value) { return std::isnan(value) ? "NaN" : fmt::format("{}", value); }
 
 class Family {

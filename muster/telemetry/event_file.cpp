@@ -206,8 +206,7 @@ Result<EventFile> EventFile::go_on(const std::string& folder, std::string_view n
   return made;
 }
 
-void EventFile::add(std::string_view tag, std::int64_t step, std::span<const std::byte> value,
-                    double time) {
+void EventFile::add(std::string_view tag, std::int64_t step, std::span<const std::byte> value, double time) {
   Writer event = event_at(step, time);
   event.begin_block(event_field::summary, 1 + protobuf::varint_bytes(value.size()) + value.size());
   event.block(1, value);

@@ -50,8 +50,8 @@ void keep_training(const std::string& folder, const std::string& more) {
   const std::string text = fmt::format("{{{}{}{}}}\n", known ? fmt::format("\"seed\":{}", *known) : "",
                                        known && !more.empty() ? "," : "", more);
   if (const auto kept = real_files().write(folder + "/training.json", std::as_bytes(std::span(text))); !kept)
-    log::warning(
-        fmt::format("`muster runs` will not know the seed and the end of this run: {}", kept.error().message));
+    log::warning(fmt::format("`muster runs` will not know the seed and the end of this run: {}",
+                             kept.error().message));
 }
 
 }  // namespace
@@ -91,8 +91,8 @@ void keep_last_step(const Environment& environment, std::uint32_t rank, std::uin
   const std::string folder = environment.get("MUSTER_RUN_FOLDER").value_or("");
   if (folder.empty() || rank != 0 || step == 0) return;
   const auto loss = numbers_of_training().loss;
-  keep_training(folder, fmt::format("\"point\":{{\"step\":{},\"loss\":{}}}", step,
-                                    loss ? number_text(*loss) : "null"));
+  keep_training(
+      folder, fmt::format("\"point\":{{\"step\":{},\"loss\":{}}}", step, loss ? number_text(*loss) : "null"));
 }
 
 }  // namespace muster::train

@@ -21,8 +21,9 @@ nlohmann::json point_json(const JobPoint& point);
 nlohmann::json points_json(const std::vector<JobPoint>& points);
 nlohmann::json event_json(const JobEvent& event);
 JobPoint point_from(const nlohmann::json& state);
-// The newest of a run: that which was `seen` last, or what rank 0 told at its end (`training`: training.json),
-// which the launcher may not have asked for any more. A process that was killed has not told it.
+// The newest of a run: that which was `seen` last, or what rank 0 told at its end (`training`:
+// training.json), which the launcher may not have asked for any more. A process that was killed has not told
+// it.
 JobPoint last_point_of(const JobPoint& seen, const nlohmann::json& training);
 JobEvent event_from(const nlohmann::json& event);
 

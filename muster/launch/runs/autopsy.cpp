@@ -40,7 +40,7 @@ struct Member {
 struct GroupView {
   std::uint64_t id = 0;
   std::uint32_t size = 0;
-  std::map<std::uint32_t, Member> members = {};  // by their rank in it; those of which a file is there
+  std::map<std::uint32_t, Member> members = {};  // by their rank in it; those of which something is known
 };
 // A rank that waits for another one.
 struct Wait {
@@ -75,6 +75,14 @@ void add_record(Member& member, const FlightRecord& record) {
   if (!member.last_call || member.last_call->number <= record.number) member.last_call = record;
 }
 
+// Whether the process has made so many calls since that none of those of the group is kept, if there were
+// any.
+bool is_forgotten(const Flight& flight, const telemetry::FlightGroup& group) {
+  const auto& records = flight.records;
+  return !records.empty() && records.front().serial > 1 && records.front().begin_ns > group.formed_ns &&
+         std::ranges::none_of(records, [&](const FlightRecord& each) { return each.group == group.id; });
+}
+
 EpochView view_of(std::uint64_t epoch, const Evidence& evidence) {
   EpochView view{.epoch = epoch};
   std::map<std::uint64_t, GroupView> groups;
@@ -86,6 +94,7 @@ EpochView view_of(std::uint64_t epoch, const Evidence& evidence) {
       GroupView& group = groups[formed.id];
       group.id = formed.id;
       group.size = formed.size;
+      if (is_forgotten(flight, formed)) continue;
       Member& member = group.members[formed.rank];
       member.world_rank = flight.process.rank;
       for (const FlightRecord& record : flight.records)
@@ -93,6 +102,13 @@ EpochView view_of(std::uint64_t epoch, const Evidence& evidence) {
     }
   for (auto& [id, group] : groups) view.groups.push_back(std::move(group));
   return view;
+}
+
+bool is_known(const EpochView& view, std::uint32_t rank) {
+  return std::ranges::any_of(view.groups, [&](const GroupView& group) {
+    return std::ranges::any_of(group.members,
+                               [&](const auto& member) { return member.second.world_rank == rank; });
+  });
 }
 
 bool has_begun(const Member& member, std::uint64_t number) {
@@ -106,7 +122,7 @@ bool has_begun(const Member& member, std::uint32_t rank, const FlightRecord& mes
   return begun != newest.end() && begun->second >= message.number;
 }
 
-// Of ranks whose files are not here nothing is known.
+// Of ranks that are no members here nothing is known.
 void add_waits(const GroupView& group, std::vector<Wait>& waits) {
   for (const auto& [rank, member] : group.members) {
     if (member.last_call && member.last_call->state != FlightState::completed)
@@ -308,9 +324,12 @@ std::optional<std::string> failed_text(const EpochView& view, const Evidence& ev
       if (!first || time(record) < time(first->second)) first.emplace(rank, record);
     }
   if (!first) return std::nullopt;
+  std::uint32_t known = 0;
+  for (std::uint32_t rank = 0; rank < view.world_size; ++rank) known += is_known(view, rank) ? 1 : 0;
   return fmt::format(
-      "All ranks came to the same calls. The first that did not end well is {} of rank {}: {}.\n",
-      describe(first->second), first->first, state_of(first->second, evidence.now_ns));
+      "All ranks{} came to the same calls. The first that did not end well is {} of rank {}: {}.\n",
+      known < view.world_size ? " of which something is known" : "", describe(first->second), first->first,
+      state_of(first->second, evidence.now_ns));
 }
 
 std::optional<std::string> findings_in(const EpochView& view, const Evidence& evidence) {
@@ -323,16 +342,30 @@ std::optional<std::string> findings_in(const EpochView& view, const Evidence& ev
   return circle_text(waits);
 }
 
-// Each host keeps the files of its own workers.
-std::string missing_text(const EpochView& view) {
-  std::set<std::uint32_t> missing;
-  for (std::uint32_t rank = 0; rank < view.world_size; ++rank)
-    if (!view.flights.contains(rank)) missing.insert(rank);
-  if (missing.empty()) return {};
-  return fmt::format(
-      "Of {} there is no file here, and nothing is known: copy the folders `flight` of their hosts "
-      "into this one.\n",
-      ranks_of(missing));
+// Each host keeps the files of its own workers, and of each rank those of its last processes.
+std::string missing_text(const EpochView& view, const Evidence& evidence) {
+  std::set<std::uint32_t> elsewhere, gone, forgotten;
+  for (std::uint32_t rank = 0; rank < view.world_size; ++rank) {
+    const auto is_of_rank = [&](const Flight& flight) { return flight.process.rank == rank; };
+    if (view.flights.contains(rank)) {
+      if (!is_known(view, rank)) forgotten.insert(rank);
+    } else {
+      (std::ranges::any_of(evidence.flights, is_of_rank) ? gone : elsewhere).insert(rank);
+    }
+  }
+  std::string text;
+  if (!elsewhere.empty())
+    text += fmt::format(
+        "Of {} there is no file here, and nothing is known: copy the folders `flight` of their hosts "
+        "into this one.\n",
+        ranks_of(elsewhere));
+  if (!gone.empty())
+    text += fmt::format("Of {} nothing is known: only the files of its last processes are kept.\n",
+                        ranks_of(gone));
+  if (!forgotten.empty())
+    text += fmt::format("Of {} nothing is known: more calls than are kept have been made since.\n",
+                        ranks_of(forgotten));
+  return text;
 }
 
 std::string table_of(const EpochView& view, std::int64_t now_ns) {
@@ -395,7 +428,7 @@ std::string findings_of(const Evidence& evidence) {
     if (epochs.size() > 1)
       text += fmt::format("In cluster epoch {}{}:\n", epoch, is_last ? "" : ", from which the job went on");
     text += found.value_or("No rank diverged: all calls that were begun were completed.\n");
-    text += missing_text(view);
+    text += missing_text(view, evidence);
     text += table_of(view, evidence.now_ns) + (is_last ? "" : "\n");
   }
   return text;

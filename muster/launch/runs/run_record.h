@@ -46,8 +46,8 @@ class RunRecord {
   pid_t repository_process_ = -1;
 };
 
-// The clock is borrowed. Fails where the launcher of that folder's run still lives after a moment, in which one
-// that was killed ends: two jobs at once would write over each other's logs and story.
+// The clock is borrowed. Fails where the launcher of that folder's run still lives after a moment, in which
+// one that was killed ends: two jobs at once would write over each other's logs and story.
 Result<> wait_until_free(const std::string& folder, const Clock& clock);
 // Whether the launcher of that folder's run lives; nothing where the file system cannot tell.
 std::optional<bool> is_recording(const std::string& folder);

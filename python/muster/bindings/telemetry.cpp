@@ -114,10 +114,8 @@ void bind_event_file(nb::module_& core) {
              self.add(tag, step, telemetry::Histogram({numbers.data(), numbers.size()}).summary(tag), time);
            })
       .def("add_image", &add_image)
-      .def("add_text",
-           [](EventFile& self, std::string_view tag, std::string_view text, std::int64_t step, double time) {
-             self.add(tag, step, telemetry::text_summary(tag, text), time);
-           })
+      .def("add_text", [](EventFile& self, std::string_view tag, std::string_view text, std::int64_t step,
+                          double time) { self.add(tag, step, telemetry::text_summary(tag, text), time); })
       // `value` is a whole Summary.Value, made by _summary_values.py.
       .def("add_value",
            [](EventFile& self, std::string_view tag, const nb::bytes& value, std::int64_t step, double time) {

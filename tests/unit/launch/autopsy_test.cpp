@@ -137,6 +137,20 @@ TEST(Autopsy, BlamesNoRankWhoseFileIsElsewhere) {
   const auto text = findings({flight(0, {call(1, open)}), flight(2, {call(1, open)})});
   EXPECT_THAT(text, Not(HasSubstr("Rank 1")));
   EXPECT_THAT(text, HasSubstr("Of rank 1 there is no file here"));
+  EXPECT_THAT(text, HasSubstr("All ranks of which something is known came to the same calls"));
+}
+
+TEST(Autopsy, BlamesNoRankWhoseCallsOfThatTimeAreNotKeptAnyMore) {
+  Flight busy = flight(0, {call(5, done)}, 2);  // in epoch 1, too, but all that is kept of it is later
+  busy.records.front().serial = 2001;
+  busy.groups.push_back({.id = all, .epoch = 1, .rank = 0, .size = 3});
+  const auto text = findings(
+      {busy, flight(2, {call(1, failed)}), flight(1, {call(5, done)}, 2), flight(2, {call(5, done)}, 2)});
+  EXPECT_THAT(text, Not(HasSubstr("Rank 0 is the first")));
+  EXPECT_THAT(text,
+              HasSubstr("In cluster epoch 1, from which the job went on:\nAll ranks of which something"));
+  EXPECT_THAT(text, HasSubstr("Of rank 1 nothing is known: only the files of its last processes are kept"));
+  EXPECT_THAT(text, HasSubstr("Of rank 0 nothing is known: more calls than are kept have been made since"));
 }
 
 }  // namespace autopsy_test

@@ -98,9 +98,9 @@ JobStatus job_with_server() {
 
 TEST(Metrics, HaveNoSignBeforeNan) {
   JobStatus told = job();
-  told.status.nodes[0].stats = cluster::ProcessStats{
-      .loss = -std::numeric_limits<double>::quiet_NaN(),
-      .metrics = {{"mae", -std::numeric_limits<double>::infinity()}}};
+  told.status.nodes[0].stats =
+      cluster::ProcessStats{.loss = -std::numeric_limits<double>::quiet_NaN(),
+                            .metrics = {{"mae", -std::numeric_limits<double>::infinity()}}};
   const std::string text = metrics_text(told);
   EXPECT_THAT(text, HasSubstr("host=\"10.0.0.7\"} NaN\n"));
   EXPECT_THAT(text, HasSubstr(" -inf\n"));
