@@ -381,6 +381,21 @@ def test_why_a_job_failed_stands_above_all(tmp_path, open_page):
         check_console(driver)
 
 
+def test_what_often_kills_processes_is_said_of_one_that_was_killed(tmp_path, open_page):
+    keep_run(tmp_path / "this", [3.0, 2.0], exit_code=None)
+    with (tmp_path / "this/history.jsonl").open("a") as file:
+        event = {"kind": "error", "time": 1_700_000_001, "process": "scheduler"}
+        event["text"] = "worker 1 is gone: it was killed by signal 9 (KILL); its last known step was 7"
+        file.write(json.dumps({"event": event}) + "\n")
+        file.write('{"end": {"exit_code": 137, "signal": 0, "time": 1700000002}}\n')
+    with kept_page(tmp_path / "this") as port:
+        driver = open_page(port)
+        wait_until(
+            driver, lambda _: text_of(driver, "trouble").endswith("out-of-memory killer: dmesg | grep -i oom")
+        )
+        assert text_of(driver, "state") == "failed with exit code 137"
+
+
 def test_a_run_that_was_interrupted_has_not_failed(tmp_path, open_page):
     keep_run(tmp_path / "this", [3.0, 2.0], exit_code=None)
     with (tmp_path / "this/history.jsonl").open("a") as file:

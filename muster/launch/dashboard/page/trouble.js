@@ -61,7 +61,9 @@ function whyFailed() {
   const whole = page.events.map((event) => event.kind).findLastIndex((kind) => kind === "formed" || kind === "back");
   const told = page.events.slice(whole + 1);
   const first = told.find((event) => event.kind === "error") ?? told.find((event) => event.kind === "failed");
-  return first ? [eventText(first)] : [];
+  if (!first) return [];
+  const often = /killed by signal 9\b/.test(first.text) ? "; often that is the kernel's out-of-memory killer: dmesg | grep -i oom" : "";
+  return [eventText(first) + often];
 }
 
 function drawTrouble(awaited) {
