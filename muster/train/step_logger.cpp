@@ -11,6 +11,7 @@
 #include "muster/train/job.h"
 #include "muster/train/metric_writer.h"
 #include "muster/train/process.h"
+#include "muster/train/run_context.h"
 
 namespace muster::train {
 
@@ -20,7 +21,10 @@ std::optional<double> rate_of_next_step(const CallbackContext& context) {
     return std::nullopt;
   const auto& steps = optimizer->global_step();
   if (steps != nullptr && steps->absence() != nullptr) return std::nullopt;
+  // Asking is no run: how often it is asked depends on the time, and on who writes numbers.
   const auto read = catch_error([&]() -> Result<Tensor> {
+    MUSTER_TRY(const graph::RunContext made, tracing_context());
+    const graph::ContextScope scope(made);
     const graph::Value rate = optimizer->rate_of(0);
     return rate.is_parameter() ? rate.parameter()->materialize(0) : rate.read();  // a constant needs no seed
   });

@@ -50,6 +50,15 @@ def test_each_step_is_a_line(tmp_path):
     assert {"mae", "eval_loss"} <= evaluations[0].keys()
 
 
+def test_who_writes_rates_draws_the_same_numbers_behind_the_training(tmp_path):
+    drawn = []
+    for callbacks in ([], [train.JsonLines(tmp_path / "m.jsonl")]):
+        made_model([0.5, 0.25, 0.125]).train(1, data(), callbacks)
+        drawn.append(muster._core._random_numbers("random_normal", [3]).asnumpy().tolist())
+    assert [line["learning_rate"] for line in lines_of(tmp_path / "m.jsonl")] == [0.5, 0.25, 0.125]
+    assert drawn[0] == drawn[1]
+
+
 def test_a_loss_that_is_no_number_is_still_json(tmp_path):
     net = nn.Dense(2, 1, weight_init="ones", bias_init="zeros")
     model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 1e30))
