@@ -36,6 +36,22 @@ def test_zip_concat_project_rename():
     assert len(numbers(9).zip(numbers(4, "other"))) == 4
 
 
+def drawn(row):
+    return row + numpy.random.rand()
+
+
+def test_a_job_that_recovers_is_told_of_functions_of_rows_that_draw_in_its_process(monkeypatch, capfd):
+    told = "'drawn' of map() draws from random or numpy.random"
+    rows = NumpySlicesDataset(numpy.zeros((9, 1)), ["a"], shuffle=False)
+    assert len(values(rows.map(drawn, "a"))) == 9
+    assert told not in capfd.readouterr().err
+    monkeypatch.setenv("MS_ENABLE_RECOVERY", "1")
+    assert len(set(values(rows.map(drawn, "a")))) == 9
+    assert capfd.readouterr().err.count(told) == 1
+    assert values(rows.map([lambda row: row + 1], "a")) == [1.0] * 9
+    assert "map()" not in capfd.readouterr().err
+
+
 def test_filter_keeps_what_the_predicate_says():
     even = numbers(9).filter(lambda number: number % 2 == 0, "number")
     assert values(even) == [0, 2, 4, 6, 8]

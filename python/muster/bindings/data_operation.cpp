@@ -73,10 +73,17 @@ class FunctionOperation final : public data::Operation {
   nb::callable function_;
 };
 
+// A job that recovers tells of functions that draw what no recovery point holds; one that is told of its rows
+// draws by them.
+nb::callable told(nb::callable function) {
+  if (nb::hasattr(function, "_begin_row")) return function;
+  return nb::cast<nb::callable>(nb::module_::import_("muster._draws").attr("told")(function));
+}
+
 data::OperationPtr operation_from(nb::handle object) {
   if (nb::isinstance<Transform>(object)) return nb::cast<const Transform&>(object).operation;
   if (PyCallable_Check(object.ptr()) != 0)
-    return std::make_shared<FunctionOperation>(nb::borrow<nb::callable>(object));
+    return std::make_shared<FunctionOperation>(told(nb::borrow<nb::callable>(object)));
   const auto type = class_name(object);
   throw nb::type_error(("map takes transforms and functions, not " + type).c_str());
 }
