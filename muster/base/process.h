@@ -32,6 +32,7 @@ struct Process {
   WaitHook wait_hook;
   ThreadClock thread_clock;
   StackProbe stack_probe;
+  std::atomic<unsigned> terminations = 0;  // signals that termination.h has taken
 };
 
 // Never destroyed: threads may log and wait while the process ends.

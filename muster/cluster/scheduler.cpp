@@ -272,6 +272,11 @@ TimePoint SchedulerMachine::deadline() const { return dispatcher_->deadline(); }
 
 bool SchedulerMachine::ended() const { return dispatcher_->job().phase().is_over(); }
 
+bool SchedulerMachine::is_needed() const {
+  const Job& job = dispatcher_->job();
+  return job.is(JobState::running) || job.is(JobState::ended);
+}
+
 const std::optional<Failure>& SchedulerMachine::failure() const { return dispatcher_->job().ledger.failure; }
 
 }  // namespace muster::cluster

@@ -125,6 +125,8 @@ class SchedulerMachine {
   TimePoint deadline() const;
 
   bool ended() const;
+  // Whether workers train, or have yet to hear how the job has ended.
+  bool is_needed() const;
   const std::optional<Failure>& failure() const;
 
  private:

@@ -329,7 +329,7 @@ def exit_script(folder, epochs):
     return SETUP + text.replace("EPOCHS", str(epochs))
 
 
-@pytest.mark.parametrize("asked_by", ["signal", "file"])
+@pytest.mark.parametrize("asked_by", ["signal", "signal to all", "file"])
 def test_a_request_to_exit_ends_all_workers_behind_one_step_with_what_they_have(tmp_path, asked_by):
     (tmp_path / "exit.json").write_text('{"GracefulExit": 0}')
     with Job(exit_script(tmp_path, 100000), 2) as job:
@@ -337,6 +337,9 @@ def test_a_request_to_exit_ends_all_workers_behind_one_step_with_what_they_have(
             worker.wait_for_line("step 3$")
         if asked_by == "signal":
             job.workers[1].signal(signal.SIGTERM)
+        elif asked_by == "signal to all":  # as batch systems do it; the scheduler may be the first to get it
+            for process in [job.scheduler, *job.workers]:
+                process.signal(signal.SIGTERM)
         else:
             (tmp_path / "exit.json").write_text(json.dumps({"GracefulExit": 1}))
         assert [process.wait() for process in job.everybody()] == [0, 0, 0]

@@ -298,6 +298,38 @@ TEST(Cluster, EndsForAllWhenTheSchedulerIsInterrupted) {
     expect_ends_with(worker, cluster::exit_code_interrupted, "the scheduler was interrupted");
 }
 
+TEST(Cluster, KeepsASchedulerThatIsToldToEndUntilTheLastWorkerHasLeft) {
+  Formed formed(2);
+  formed.scheduler.signal(SIGTERM);
+  EXPECT_TRUE(formed.scheduler.printed("it ends when the last worker has left")) << formed.scheduler.output();
+  for (Child& worker : formed.workers) {
+    worker.tell("step 7");
+    EXPECT_TRUE(worker.printed("at step 7")) << worker.output();
+    worker.tell("leave");
+    EXPECT_THAT(worker.ended_within(soon), Optional(0)) << worker.output();
+  }
+  EXPECT_THAT(formed.scheduler.ended_within(soon), Optional(0)) << formed.scheduler.output();
+}
+
+TEST(Cluster, EndsASchedulerThatIsToldToEndAgain) {
+  Formed formed(1);
+  const auto begin = real_clock().now();
+  std::optional<int> code;  // signals of the first second are one request
+  for (; !code && real_clock().now() - begin < soon; code = formed.scheduler.ended_within(100ms))
+    formed.scheduler.signal(SIGTERM);
+  EXPECT_THAT(code, Optional(-SIGTERM)) << formed.scheduler.output();
+  EXPECT_NE(formed.workers[0].ended_within(soon), std::nullopt) << formed.workers[0].output();
+}
+
+TEST(Cluster, EndsASchedulerAtOnceThatIsToldToEndWhereNobodyTrains) {
+  Job job(2);
+  Child scheduler = job.scheduler({{"MUSTER_LOG", "debug"}});
+  Child worker = job.worker("0");
+  ASSERT_TRUE(scheduler.printed("registered")) << scheduler.output();
+  scheduler.signal(SIGTERM);
+  EXPECT_THAT(scheduler.ended_within(soon), Optional(-SIGTERM)) << scheduler.output();
+}
+
 TEST(Cluster, StopsWaitingWhenInterrupted) {
   Job job(2);
   Child worker = job.worker("0", {{"MUSTER_LOG", "debug"}});

@@ -1,0 +1,33 @@
+// Termination: SIGTERM for a process that others still need. Batch systems send it to all processes of a job at
+// once; who serves the others ends behind them.
+#pragma once
+
+#include <optional>
+
+#include "muster/base/clock.h"
+
+namespace muster {
+
+// Takes SIGTERM over as long as it lives, where nobody else has a handler. One in a process at a time.
+class Termination {
+ public:
+  explicit Termination(Duration patience);
+  Termination(const Termination&) = delete;
+  Termination& operator=(const Termination&) = delete;
+  ~Termination();
+
+  // To be asked now and then. Whether the process was told to end.
+  bool is_asked(TimePoint now);
+  // Whether it was, and the patience is over, or it was told again.
+  bool is_due(TimePoint now);
+  // By the signal, as if it had never been taken over.
+  [[noreturn]] void end_process();
+
+ private:
+  const Duration patience_;
+  bool has_taken_over_ = false;
+  unsigned counted_ = 0;  // signals that are one request
+  std::optional<TimePoint> asked_at_ = {};
+};
+
+}  // namespace muster
