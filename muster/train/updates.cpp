@@ -51,12 +51,20 @@ Session* comparing_session() {
   return layout && !layout->divides() ? session : nullptr;
 }
 
+// In front of the parameters, which go apart because of it.
+void add_batch(cluster::ParameterReport& report) {
+  const std::optional<std::uint32_t>& hash = process().updates.batch_hash;
+  if (!hash) return;
+  report.hashes.insert(report.hashes.begin(), *hash);
+  if (!report.names.empty()) report.names.insert(report.names.begin(), std::string(cluster::batch_name));
+}
+
 cluster::ParameterReport report_of(const WatchedOptimizer& watched, bool with_names) {
   cluster::ParameterReport report{.step = static_cast<std::uint64_t>(watched.step),
                                   .reduces = process().updates.has_reduced};
   std::uint64_t names = 0;
   const std::size_t count = watched.parameters.size();
-  const std::size_t hashes = std::min(count, cluster::parameter_hashes_max);
+  const std::size_t hashes = std::min(count, cluster::parameter_hashes_max - 1);  // beside the batch's
   report.hashes.resize(hashes);
   for (std::size_t i = 0; i < count; ++i) {
     const graph::ParameterPtr parameter = watched.parameters[i].lock();
@@ -73,14 +81,6 @@ cluster::ParameterReport report_of(const WatchedOptimizer& watched, bool with_na
   report.series = hash_bytes(of_process, sizeof of_process, names);
   add_batch(report);
   return report;
-}
-
-// In front of the parameters, which go apart because of it.
-void add_batch(cluster::ParameterReport& report) {
-  const std::optional<std::uint32_t>& hash = process().updates.batch_hash;
-  if (!hash || report.hashes.size() == cluster::parameter_hashes_max) return;
-  report.hashes.insert(report.hashes.begin(), *hash);
-  if (!report.names.empty()) report.names.insert(report.names.begin(), std::string(cluster::batch_name));
 }
 
 // What was read is reported once: later only some of the workers may have read it, since others came back.
