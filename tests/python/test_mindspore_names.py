@@ -60,7 +60,7 @@ except Exception as error:
             "NotImplementedError",
             "grad_accumulation_step",
         ),
-        ("nn.Dense(1, 1, dtype=ms.float64)", "NotImplementedError", "dtype=Float64"),
+        ("nn.BatchNorm2d(1, dtype=ms.float16)", "NotImplementedError", "dtype=Float16"),
         ("ds.MnistDataset('x', cache=3)", "NotImplementedError", "cache"),
     ],
 )
