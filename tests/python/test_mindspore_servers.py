@@ -163,6 +163,16 @@ def test_a_fixed_loss_scale_is_the_way_out_for_a_table():
     told_by_both(MODEL.format("ms.FixedLossScaleManager(64.0, False)"), TABLE, loss_scale=64.0)
 
 
+def test_summaries_have_no_histogram_of_a_table(tmp_path):
+    """It was one of the row of zeros that stands in its place."""
+    summaries = f"callbacks=[ms.SummaryCollector({str(tmp_path)!r}, collect_freq=1)]"
+    body = f"ms.Model(net, loss_fn, optimizer).train(1, data, {summaries}, dataset_sink_mode=False)"
+    code, told = in_job(script(body, TABLE))
+    assert code == 0, told
+    assert "of table" not in told
+    assert any(b"hidden.weight/auto" in file.read_bytes() for file in tmp_path.glob("*"))
+
+
 def test_a_network_with_a_table_is_compiled_and_trains_with_the_bits_of_one_that_is_not():
     train = "ms.Model(net, loss_fn, optimizer).train(1, data, dataset_sink_mode=False)"
     told_by_both(f"net.compile(Tensor(ids[:8]))\n{train}", TABLE)

@@ -6,7 +6,7 @@ import time
 from muster._summary_writer import SummaryWriter
 
 import muster.train
-from mindspore import _device, _summaries
+from mindspore import _device, _summaries, _tensors
 from mindspore._lazy import numpy
 from mindspore.nn import Cell
 
@@ -326,7 +326,8 @@ class SummaryCollector(muster.train.Callback):
             loss = loss[0] if isinstance(loss, tuple | list) else loss
             record.add_value("scalar", "loss/auto", muster.Tensor(float(numpy.mean(loss.asnumpy()))))
         if "histogram_regular" in self._wanted and given.optimizer is not None:
-            self._add_histograms(record, list(given.optimizer.parameters))
+            here = [each for each in given.optimizer.parameters if not _tensors.is_served_table(each)]
+            self._add_histograms(record, here)
         if is_first and self._wanted.get("collect_graph") and not self._goes_on:
             self._add_graph(record, run_context)
         freq = self._tensor_freq or max(self._freq, given.batch_num * given.epoch_num // 20)
