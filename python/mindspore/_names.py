@@ -136,6 +136,13 @@ class _MissingModules:
             raise ImportError(sentence(name))
         return None
 
+    @staticmethod
+    def find_distributions(context=None):
+        """What importlib.metadata.version("mindspore") asks, by which libraries know what they run on."""
+        if context is not None and context.name not in (None, "mindspore"):
+            return []
+        return [importlib.import_module("mindspore._distribution").Distribution()]
+
 
 def _beside(path: str, holder: str) -> types.ModuleType:
     """A module for a path that ends like a function: an import that finds it leaves the function in place."""

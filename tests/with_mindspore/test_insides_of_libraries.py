@@ -1,6 +1,9 @@
 """Insides of MindSpore that a library with tensors, parameters and ops of its own is made of."""
 
 import ctypes
+import os
+import subprocess
+import sys
 
 import mindspore
 import numpy
@@ -266,3 +269,35 @@ def test_parts_of_attention_are_what_their_names_say():
     image = ops.zeros((1, 1, 4, 6))
     assert nn_func._interploate_ext_make_tuple(image, 2.0) == (2.0, 2.0)
     assert nn_func._interpolate_ext_scale_factor_convert_size(image, (2.0, 0.5)) == (8, 3)
+
+
+def test_the_version_of_the_package_is_what_a_library_asks_for_by_its_metadata():
+    from importlib import metadata
+
+    assert metadata.version("mindspore") == mindspore.__version__
+    with pytest.raises(metadata.PackageNotFoundError):
+        metadata.version("mindspore-of-nobody")
+
+
+REPLACED_MEMBERS = """
+import mindspore
+from mindspore import ops
+mindspore.Tensor.size = lambda self, dim=None: self.shape if dim is None else self.shape[dim]
+x = mindspore.Tensor([1.0, 2.0])
+print(ops.meshgrid(x, x, indexing="ij")[0].shape, ops.numel(x), ops.size(x), ops.is_nonzero(x[:1]))
+print(ops.masked_scatter(x, x > 1, x).tolist(), ops.assign_add(mindspore.Parameter(x[:1]), 1).tolist())
+print(ops.bincount(mindspore.Tensor([0, 1, 1])).tolist(), ops.zeros((2, 2)).fill_diagonal(3.0).tolist())
+"""
+
+
+def test_functions_count_elements_also_where_a_library_has_put_another_size_on_tensors():
+    environment = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", REPLACED_MEMBERS],
+        capture_output=True, text=True, env=environment, check=False,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [
+        "(2, 2) 2 2 True",
+        "[1.0, 1.0] [2.0]",
+        "[1, 2] [[3.0, 0.0], [0.0, 3.0]]",
+    ], done.stderr

@@ -193,5 +193,6 @@ def test_greatest_elements_of_parts_and_back_to_their_places():
     close(mint.nn.AdaptiveMaxPool2d((1, 2))(Tensor(image)), image.reshape(1, 1, 1, 4, 2, 2).max((3, 5)))
 
 
-def test_the_class_of_cells_is_also_where_mints_cells_are():
+def test_what_mints_files_import_in_mindspore_is_there():
     assert mint.nn.Cell is mindspore.nn.Cell
+    assert mint.functional is mint.nn.functional and mint.Tensor is Tensor

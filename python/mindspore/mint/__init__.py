@@ -21,6 +21,10 @@ _HOLDERS = dict.fromkeys(_OF_OPS.split(), "mindspore.ops")
 _own = sorted({*_functions.__all__, *_random.__all__})
 globals().update((_name, _inputs.watch(__name__, _name, globals()[_name])) for _name in _own)
 __all__ = sorted({*_own, *_HOLDERS})
+# Beside its own the file of MindSpore has what it imports.
+_IMPORTED = {"Tensor": "mindspore", "functional": "mindspore.mint.nn"}
 __getattr__ = _names.missing(
-    __name__, later=("distributed", "linalg", "nn", "optim", "special"), holders=_HOLDERS
+    __name__,
+    later=("distributed", "linalg", "nn", "optim", "special"),
+    holders={**_HOLDERS, **_IMPORTED},
 )

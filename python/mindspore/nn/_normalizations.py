@@ -194,7 +194,7 @@ class SyncBatchNorm(nn.BatchNorm2d):
             ops.sub(x, ops.reshape(mean, spread)),
             ops.reshape(ops.rsqrt(ops.add(variance, self._eps)), spread),
         )
-        count = workers * x.size // x.shape[1]
+        count = workers * x._size // x.shape[1]
         self._move(self.moving_mean, mean)
         self._move(self.moving_variance, ops.mul(variance, count / max(count - 1, 1)))
         return _scaled(normal, self.gamma, self.beta)

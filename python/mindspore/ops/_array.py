@@ -57,7 +57,7 @@ def one_hot(indices, depth, on_value=1, off_value=0, axis=-1):
 
 def _one_number(value):
     """A tensor of one element without its axes."""
-    is_one = isinstance(value, muster.Tensor) and value.ndim > 0 and value.size == 1
+    is_one = isinstance(value, muster.Tensor) and value.ndim > 0 and value._size == 1
     return ops.reshape(value, ()) if is_one else value
 
 
@@ -171,7 +171,7 @@ def scalar_to_tensor(input_x, dtype=muster.float32):
 
 def size(input_x):
     """The number of elements, as a number."""
-    return input_x.size
+    return input_x._size
 
 
 def strided_slice(

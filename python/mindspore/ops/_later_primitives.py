@@ -238,7 +238,7 @@ def _all_of_unique(x, return_inverse, return_counts, dim):
 
 def _counted(x, size, weights):
     size = size.item() if isinstance(size, muster.Tensor) else size
-    weights = weights if weights.size else ops.ones_like(x)
+    weights = weights if weights._size else ops.ones_like(x)
     return _places.unsorted_segment_sum(weights, x, size)
 
 

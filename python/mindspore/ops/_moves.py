@@ -48,7 +48,7 @@ def meshgrid(*inputs, indexing="xy"):
         inputs = tuple(inputs[0])
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
-    sizes = [each.size for each in inputs]
+    sizes = [math.prod(each.shape) for each in inputs]
     order = list(range(len(inputs)))
     if indexing == "xy" and len(inputs) > 1:
         order[0], order[1] = 1, 0
@@ -265,7 +265,7 @@ def ravel(input):
 
 def numel(input):
     """The number of elements."""
-    return input.size
+    return input._size
 
 
 def fills(x, value):

@@ -376,7 +376,7 @@ def is_complex(input):
 
 def is_nonzero(input):
     """Whether the one element is not 0."""
-    if input.size != 1:
+    if input._size != 1:
         raise ValueError(f"is_nonzero: a tensor of one element is needed, not of shape {input.shape}")
     return bool(input.item())
 

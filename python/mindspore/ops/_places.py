@@ -182,7 +182,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     """input with src on the diagonal of the axes dim1 and dim2."""
     from mindspore.ops import _matrices
 
-    like = ops.reshape(ops.arange(input.size), input.shape)
+    like = ops.reshape(ops.arange(input._size), input.shape)
     places = ops.reshape(_matrices.diagonal(like, offset, dim1, dim2), (-1, 1))
     flat = ops.reshape(input, (-1,))
     values = ops.reshape(ops.cast(src, input.dtype), (-1,))
@@ -462,7 +462,7 @@ def masked_scatter(x, mask, updates):
     """x with the first updates, one after another, where the mask is true."""
     flat = ops.cast(ops.reshape(ops.broadcast_to(mask, x.shape), (-1,)), muster.int32)
     order = ops.sub(ops.cumsum(flat, 0), 1)
-    values = ops.gather(ops.reshape(updates, (-1,)), ops.clip(order, 0, updates.size - 1))
+    values = ops.gather(ops.reshape(updates, (-1,)), ops.clip(order, 0, updates._size - 1))
     made = ops.select(ops.cast(flat, muster.bool_), values, ops.reshape(x, (-1,)))
     return ops.reshape(made, x.shape)
 

@@ -178,7 +178,7 @@ def adjust_saturation(image, scale):
 def _fill_diagonal(x, fill_value, wrap):
     """x with a number on the diagonal; `wrap` goes on below a square."""
     step = sum(math.prod(x.shape[at + 1 :]) for at in range(x.ndim))
-    end = x.size if wrap or x.ndim > 2 else min(x.size, x.shape[1] * x.shape[1])
+    end = x._size if wrap or x.ndim > 2 else min(x._size, x.shape[1] * x.shape[1])
     places = muster.Tensor([[at] for at in range(0, end, step)], muster.int32)
     flat = ops.reshape(x, (-1,))
     values = ops.full((places.shape[0],), fill_value, dtype=x.dtype)

@@ -22,9 +22,9 @@ def assign_add(variable, value):
     """
     if isinstance(value, muster.Tensor):
         value = ops.cast(value, variable.dtype)
-        if value.size == 1 == variable.size:
+        if value._size == 1 == variable._size:
             value = ops.reshape(value, variable.shape)
-    elif isinstance(value, int) and variable.size == 1:
+    elif isinstance(value, int) and variable._size == 1:
         value = ops.full(variable.shape, value, dtype=variable.dtype)
     return ops.assign_add(variable, value)
 

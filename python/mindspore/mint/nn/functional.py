@@ -203,7 +203,7 @@ def batch_norm(
         away = ops.sub(input, ops.reshape(mean, shape))
         spread = ops.reduce_mean(ops.square(away), axes)
         _follow(running_mean, mean, momentum)
-        count = input.size // input.shape[1]
+        count = input._size // input.shape[1]
         _follow(running_var, ops.mul(spread, count / builtins.max(count - 1, 1)), momentum)
     else:
         away, spread = ops.sub(input, ops.reshape(running_mean, shape)), running_var
