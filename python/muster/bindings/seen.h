@@ -56,6 +56,9 @@ struct Seen::Part {
 // An object that is kept weakly, or strongly where it cannot be; unset once it is gone.
 nb::object referent(const nb::object& kept);
 
+// What stands at the place of a part now; unset where nothing does.
+nb::object at_place(const Seen::Part& part, nb::handle owner);
+
 // The first difference between what was seen and what is there now.
 struct Difference {
   std::string path;  // "config.scale"
@@ -79,8 +82,8 @@ void drop_changed(Seen& after, const Seen& before, nb::handle now);
 // Looks at objects, each one once, as deep as names lead that the code it meets loads.
 class Look {
  public:
-  // Before code runs, with the numbers among the attributes of cells and all that restore() needs; or after it,
-  // when nothing is to be kept alive.
+  // Before code runs, with the numbers among the attributes of cells and all that restore() needs; or after
+  // it, when nothing is to be kept alive.
   explicit Look(bool is_before) : is_before_(is_before) {}
 
   // A function, a method or an object that is called, and all that it reads.
