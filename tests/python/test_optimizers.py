@@ -92,7 +92,6 @@ def test_groups_that_make_no_sense_are_refused(params, kind, message):
         (lambda p: nn.SGD(p, "fast"), TypeError, "LearningRateSchedule, not str"),
         (lambda p: nn.SGD(p, weight_decay="much"), TypeError, r"number.*cell"),
         (lambda p: nn.Adam(p, beta1=1.0), ValueError, r"beta1.*\(0, 1\).*not 1"),
-        (lambda p: nn.Adam(p, use_lazy=True), NotImplementedError, "use_lazy"),
         (lambda p: nn.WarmUpLR(0.1, 0), ValueError, r"warmup_steps.*least 1.*not 0"),
         (lambda p: nn.CosineDecayLR(0.2, 0.1, 4), ValueError, r"max_lr.*above.*min_lr = 0\.2.*0\.1"),
         (lambda p: nn.warmup_lr(0.1, 0, 1, 1), ValueError, r"total_step.*least 1.*not 0"),
@@ -101,6 +100,17 @@ def test_groups_that_make_no_sense_are_refused(params, kind, message):
 def test_arguments_are_checked_when_the_optimizer_is_made(make, kind, message):
     with pytest.raises(kind, match=message):
         make([weight([1.0])])
+
+
+@pytest.mark.parametrize("argument", ["use_lazy", "use_offload"])
+def test_adam_takes_what_changes_nothing_on_processors(argument):
+    """As scripts of Wide&Deep say for tables on parameter servers."""
+    p, q = weight([1.0]), weight([1.0])
+    optimizer, plain = nn.Adam([p], 0.1, **{argument: True}), nn.Adam([q], 0.1)
+    for gradient in (1.0, -3.0):
+        optimizer(tensor(gradient))
+        plain(tensor(gradient))
+    assert p.asnumpy() == q.asnumpy()
 
 
 def test_the_rate_is_a_parameter_that_can_be_written():

@@ -231,11 +231,14 @@ const Op& adam_op() {
       .written = {3, 4, 6},
       .optimizer =
           {.name = "Adam",
-           .documentation = "g = gradient / loss_scale + weight_decay p; m = beta1 m + (1 - beta1) g; v = "
-                            "beta2 v + (1 - beta2) g^2; p = p - learning_rate sqrt(1 - beta2^t) / (1 - "
-                            "beta1^t) m / (sqrt(v) + eps), where t counts the steps from 1. use_nesterov "
-                            "takes beta1 m + (1 - beta1) g in place of m; use_amsgrad takes the greatest v "
-                            "so far in place of v. Kingma and Ba, ICLR 2015; Reddi et al., ICLR 2018.",
+           .documentation =
+               "g = gradient / loss_scale + weight_decay p; m = beta1 m + (1 - beta1) g; v = "
+               "beta2 v + (1 - beta2) g^2; p = p - learning_rate sqrt(1 - beta2^t) / (1 - "
+               "beta1^t) m / (sqrt(v) + eps), where t counts the steps from 1. use_nesterov "
+               "takes beta1 m + (1 - beta1) g in place of m; use_amsgrad takes the greatest v "
+               "so far in place of v. use_lazy and use_offload change nothing: gradients here are "
+               "never sparse, and rows on parameter servers move only at their own updates. Kingma and Ba, "
+               "ICLR 2015; Reddi et al., ICLR 2018.",
            .arguments =
                {{.name = "learning_rate", .otherwise = 1e-3},
                 {.name = "beta1", .otherwise = 0.9, .range = {.above = 0, .below = 1}},
@@ -246,8 +249,8 @@ const Op& adam_op() {
                 {.name = "weight_decay", .otherwise = 0.0},
                 {.name = "loss_scale", .otherwise = 1.0},
                 {.name = "use_amsgrad", .otherwise = false},
-                {.name = "use_lazy", .otherwise = false, .effect = Effect::refused, .by_name_only = true},
-                {.name = "use_offload", .otherwise = false, .effect = Effect::refused, .by_name_only = true}},
+                {.name = "use_lazy", .otherwise = false, .effect = Effect::none, .by_name_only = true},
+                {.name = "use_offload", .otherwise = false, .effect = Effect::none, .by_name_only = true}},
            .states = {{.name = "moment1"}, {.name = "moment2"}, {.name = "vhat", .kept_with = "use_amsgrad"}},
            .inputs = {"moment1", "moment2", "global_step", "vhat"}},
   };
