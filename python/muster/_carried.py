@@ -297,9 +297,3 @@ class AttributeWatch(Callback):
 
     def load_state_dict(self, state: dict) -> None:
         """Nothing to do."""
-
-
-def with_watch(callbacks: object, network: Cell) -> list:
-    """The callbacks of a training in a job that recovers, and one that looks at attributes."""
-    given = [] if callbacks is None else callbacks if isinstance(callbacks, list | tuple) else [callbacks]
-    return [*given, AttributeWatch(network)]

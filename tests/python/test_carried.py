@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from job import Job
 from test_recoverable import LOOP, run
 
 CHANGES = {
@@ -58,3 +59,35 @@ def test_what_each_body_makes_anew_is_not_told(tmp_path, place):
     )
     _, outputs = run(tmp_path, script, place)
     assert "of the loop changes" not in "".join(outputs)
+
+
+IN_A_MODEL = """
+import numpy
+import muster
+from muster import dataset as ds, nn, train
+
+muster.init()
+muster.set_context(mode="eager")
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+rows = numpy.random.default_rng(1).random((24, 6), numpy.float32)
+data = ds.NumpySlicesDataset((rows, rows[:, :2]), ["x", "y"], num_shards=2, shard_id=muster.get_rank())
+
+class Counting(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.steps = nn.Dense(6, 2), 0
+
+    def construct(self, x):
+        self.steps += 1
+        return self.fc(x)
+
+net = Counting()
+train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1)).train(2, data.batch(4))
+"""
+
+
+def test_an_attribute_that_steps_of_a_model_change_is_told_in_a_job_that_recovers(tmp_path):
+    with Job(IN_A_MODEL, 2, MS_ENABLE_RECOVERY="1", MS_RECOVERY_PATH=str(tmp_path / "recovery")) as job:
+        assert [process.wait() for process in job.everybody()] == [0, 0, 0]
+        texts = [worker.output() for worker in job.workers]
+    assert [text.count("steps of the training change 'Counting.steps'") for text in texts] == [1, 1]

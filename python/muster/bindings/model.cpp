@@ -116,10 +116,18 @@ void inside_of(nb::handle callbacks, const std::function<void(std::vector<train:
   stack.attr("close")();
 }
 
+// In a job that recovers, one looks at what steps change in the network and no point holds.
+void add_attribute_watch(const PythonModel& self, std::vector<train::CallbackPtr>& callbacks) {
+  if (!train::job_recovers()) return;
+  const nb::object made = nb::module_::import_("muster._carried").attr("AttributeWatch");
+  callbacks.push_back(nb::cast<train::CallbackPtr>(made(self.model->predict_network())));
+}
+
 void run_training(PythonModel& self, train::TrainOptions options, nb::handle callbacks,
                   const HeldContext& held) {
   options.context = held.context;
   inside_of(callbacks, [&](std::vector<train::CallbackPtr> entered) {
+    add_attribute_watch(self, entered);
     options.callbacks = std::move(entered);
     const Result<> done = [&] {
       const nb::gil_scoped_release unlocked;

@@ -68,7 +68,6 @@ class Model(muster.Model):
     ):
         """muster.Model.train. ValueError where `initial_epoch` leaves none of the epochs."""
         _check_epochs("train", epoch, initial_epoch)
-        callbacks = self._watched(callbacks)
         super().train(
             epoch, _passes(train_dataset), callbacks, dataset_sink_mode, sink_size, initial_epoch, **settings
         )
@@ -97,22 +96,12 @@ class Model(muster.Model):
                 _passes(train_dataset),
                 _passes(valid_dataset),
                 valid_frequency,
-                self._watched(callbacks),
+                callbacks,
                 dataset_sink_mode,
                 sink_size,
                 initial_epoch,
                 resume=resume,
             )
-
-    def _watched(self, callbacks):
-        """The callbacks, and in a job that recovers one that tells of attributes which points lack."""
-        from muster import _draws
-
-        if not _draws.recovers():
-            return callbacks
-        from muster import _carried  # it takes milliseconds to import
-
-        return _carried.with_watch(callbacks, self._given[0])
 
     def build(self, train_dataset=None, valid_dataset=None, sink_size=-1, epoch=1, sink_mode=True) -> None:
         """Does nothing: plans are made by the first step, in milliseconds."""
