@@ -28,10 +28,10 @@ def init(backend_name=None) -> None:
         raise ValueError(f"init: {backend_name!r} is no backend; there are 'mccl', 'nccl' and 'hccl'")
     muster.init()
     GlobalComm.INITED = True
-    if "mindspore.parallel._settings" in sys.modules:  # those of a strategy file load it
+    if "mindspore.parallel._settings" in sys.modules:  # without it nothing was set
         from mindspore import context
 
-        sys.modules["mindspore.parallel._settings"].save_strategy_of(context._parallel)
+        sys.modules["mindspore.parallel._settings"].join_workers(context._parallel)
 
 
 def join_servers() -> None:

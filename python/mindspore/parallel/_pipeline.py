@@ -1,10 +1,13 @@
 """Stages of a network: which cells run on which workers, by MindSpore's names."""
 
+import weakref
+
 import muster
 from mindspore import _device, _names
 from mindspore.parallel import _mesh
 
 _chosen = {"stages": 1, "scheduler": "1f1b", "placed": False}
+_early = []  # cells, by weak references, that got their stages before there were workers
 _SCHEDULERS = ("1f1b", "gpipe", "seqpipe", "seqvpp", "seqsmartvpp", "zero_bubble_v")
 
 
@@ -24,13 +27,7 @@ def choose(stages=1, interleave=False, scheduler="1f1b") -> None:
         raise TypeError(f"pipeline: stages is a whole number, not {stages!r}")
     if scheduler not in _SCHEDULERS:
         raise ValueError(f"pipeline: scheduler is one of {', '.join(_SCHEDULERS)}, not {scheduler!r}")
-    workers = muster._core._context()["world_size"]
-    if stages < 1 or (workers > 1 and workers % stages):
-        raise ValueError(
-            f"pipeline: {stages} stages cannot share {workers} workers equally: choose one of "
-            f"{', '.join(str(each) for each in range(1, workers + 1) if workers % each == 0)}, or start as "
-            "many workers as a multiple of them"
-        )
+    check_workers(stages)
     if scheduler != "1f1b":
         note_schedule(f"scheduler='{scheduler}'")
     if interleave:
@@ -39,6 +36,17 @@ def choose(stages=1, interleave=False, scheduler="1f1b") -> None:
         _mesh.leave()
     _chosen.update(stages=stages, scheduler=scheduler)
     _mesh.begin_if_due()
+
+
+def check_workers(stages) -> None:
+    """ValueError where the workers of the job cannot be as many stages."""
+    workers = muster._core._context()["world_size"]
+    if stages < 1 or (workers > 1 and workers % stages):
+        raise ValueError(
+            f"pipeline: {stages} stages cannot share {workers} workers equally: choose one of "
+            f"{', '.join(str(each) for each in range(1, workers + 1) if workers % each == 0)}, or start as "
+            "many workers as a multiple of them"
+        )
 
 
 def stages() -> int:
@@ -66,11 +74,30 @@ def set_stage(cell, stage) -> None:
         raise TypeError(f"pipeline_stage: a whole number, not {stage!r}")
     if stage < 0:
         raise ValueError(f"pipeline_stage: stages count from 0, and this is {stage}")
-    if muster._core._context()["world_size"] > 1:
-        _chosen["placed"] = True
-        _mesh.begin_if_due()
-        cell.place("MS_WORKER", stage)
     cell.__dict__["_pipeline_stage"] = stage
+    if muster._core._context()["world_size"] > 1:
+        _place(cell)
+    else:
+        _early.append(weakref.ref(cell))
+
+
+def _place(cell) -> None:
+    _chosen["placed"] = True
+    _mesh.begin_if_due()
+    cell.place("MS_WORKER", stage_of(cell))
+
+
+def join_workers() -> None:
+    """The job has formed: cells that got their stages before are placed.
+
+    Raises:
+        ValueError: The workers cannot be as many stages.
+    """
+    check_workers(stages())
+    if muster._core._context()["world_size"] > 1:
+        for cell in filter(None, [each() for each in _early]):
+            _place(cell)
+    _early.clear()
 
 
 def stage_of(cell):

@@ -39,6 +39,7 @@ _KEYS = {
     "strategy_ckpt_config": ("load_file", "save_file", "only_trainable_params"),
 }
 _LEVELS = ("level1", "level2", "level3")
+_given = {}  # what was said of the dataset
 
 
 def check_dataset_strategy(strategy):
@@ -50,7 +51,8 @@ def check_dataset_strategy(strategy):
             f"column, not {strategy!r}"
         )
     _forget_slices()
-    if muster._core._context()["world_size"] == 1:
+    _given["dataset_strategy"] = strategy
+    if muster._core._context()["world_size"] == 1:  # perhaps there are more workers soon
         return strategy
     _mesh.note_full_batch(strategy == "full_batch")
     if strategy == "full_batch":
@@ -71,9 +73,19 @@ def _forget_slices() -> None:
         sys.modules["mindspore.dataset._iterators"].join_with(None)
 
 
+def join_workers(given) -> None:
+    """The job has formed: what was set while this process was alone counts for all of its workers."""
+    save_strategy_of(given)
+    _pipeline.join_workers()
+    if "dataset_strategy" in _given:
+        check_dataset_strategy(_given["dataset_strategy"])
+    _mesh.begin_if_due()
+
+
 def forget() -> None:
     """Nothing was said of outputs and columns."""
     muster._core._replicate_outputs(False)
+    _given.clear()
     _forget_slices()
 
 
