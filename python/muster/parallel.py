@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Sequence
 
 from muster import _core, _later
@@ -55,6 +57,7 @@ class Zero:
 
 
 _mesh: dict[str, int] = {}
+_has_divided: set[tuple[str, int]] = set()  # layouts over this mesh, and of how many dimensions
 
 
 def mesh(*, stages: int = 1, **axes: int) -> None:
@@ -81,8 +84,14 @@ def mesh(*, stages: int = 1, **axes: int) -> None:
         if isinstance(size, bool) or not isinstance(size, int):
             raise TypeError(f"mesh: {name} is a whole number of workers, not {size!r}")
     _core._mesh(list(axes.items()), stages)
+    _begin({**axes, "stages": stages} if stages > 1 else axes)
+
+
+def _begin(axes: dict[str, int]) -> None:
+    """Nothing has been divided over the mesh yet."""
     _mesh.clear()
-    _mesh.update(axes if stages == 1 else {**axes, "stages": stages})
+    _mesh.update(axes)
+    _has_divided.clear()
 
 
 def _text(axes: dict[str, int]) -> str:
@@ -147,8 +156,7 @@ def plan(
     memory_bytes = None if memory is None else _size(memory)
     _core._plan(data, model, chosen.level, chosen.threshold_bytes, memory_bytes)
     if data is not None:
-        _mesh.clear()
-        _mesh.update(data=data, model=model)
+        _begin({"data": data, "model": model})
 
 
 def _stages() -> int:
@@ -181,7 +189,8 @@ def shard(target: Any, layout: Layout) -> Any:
     Raises:
         TypeError: `target` is none of these, or `layout` no sequence of names.
         ValueError: There is no mesh, or no such axis; an axis is used twice; the layout has another number of
-            dimensions than the tensor, or does not divide one, with what would.
+            dimensions than the tensor, or does not divide one, with what would. (A tensor that comes behind
+            others which it did divide, as the last batch of an epoch, stays whole, with a warning.)
 
     Source: Xu et al., GSPMD, arXiv 2105.04663.
     """
@@ -193,10 +202,42 @@ def shard(target: Any, layout: Layout) -> Any:
         return target
     if isinstance(target, _core.Tensor):
         alone = _core._context()["world_size"] == 1
-        return target if alone else _core._shard(target, _text(_mesh), text)
+        return target if alone else _divided(target, text)
     if callable(target):
         return _sharding_its_result(target, layout)
     raise TypeError(f"shard: a tensor, a Parameter or a cell is divided, not {type(target).__name__}")
+
+
+def _divided(tensor: Any, text: str) -> Any:
+    """The tensor in this layout; whole where another one was divided so, and this one cannot be: the last
+    batch of an epoch, or a prediction."""
+    kind = (text, len(tensor.shape))
+    if kind in _has_divided and not _fits(tuple(tensor.shape), text):
+        note_whole(tuple(tensor.shape))
+        return tensor
+    made = _core._shard(tensor, _text(_mesh), text)
+    _has_divided.add(kind)
+    return made
+
+
+def _fits(shape: tuple[int, ...], text: str) -> bool:
+    cuts = [math.prod(_mesh[name] for name in each.split("+") if name) for each in text.split(";")]
+    return all(size % cut == 0 for size, cut in zip(shape, cuts, strict=True))
+
+
+_told: set[tuple[int, ...]] = set()
+
+
+def note_whole(shape: tuple[int, ...]) -> None:
+    """Tells of a tensor that the workers do not share, once for its shape."""
+    if shape not in _told:
+        _told.add(shape)
+        print(
+            f"muster warning: a tensor of {shape} cannot be divided as those before it: each worker computes "
+            "the whole of it (drop_remainder=True leaves away the last batch of an epoch)",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _layout_text(layout: Layout) -> str:

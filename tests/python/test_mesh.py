@@ -275,6 +275,37 @@ def test_workers_of_a_mesh_whose_rows_differ_are_told_before_the_first_step():
         )
 
 
+LAST = """
+if DIVIDED:
+    parallel.mesh(data=2)
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Dense(12, 4)
+
+    def construct(self, x):
+        return self.fc(parallel.shard(x, ("data", None)) if DIVIDED else x)
+
+net = Net()
+model = train.Model(net, nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1))
+model.train(2, rows(count=21, sharded=False), Losses())
+print("predicted", repr(float(model.predict(Tensor(np.ones((1, 12), np.float32))).asnumpy().sum())))
+"""
+
+
+def predicted(text):
+    return float(re.search(r"predicted (\S+)", text)[1])
+
+
+def test_batches_that_a_mesh_does_not_divide_are_computed_whole_where_others_were_divided_before():
+    alone = outputs(LAST.replace("DIVIDED", "False"), 1)[0]
+    for text in outputs(LAST.replace("DIVIDED", "True"), 2):
+        assert losses(text) == pytest.approx(losses(alone), rel=1e-5)
+        assert predicted(text) == pytest.approx(predicted(alone), rel=1e-5)
+        assert len(re.findall(r"warning: a tensor of \(5, 12\) cannot be divided", text)) == 1
+
+
 OTHER_BATCHES = """
 parallel.DIVIDED
 net = nn.Dense(12, 4)

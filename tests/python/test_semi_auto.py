@@ -102,6 +102,11 @@ net = Net()
 fit(net)
 """
 
+# An axis that cuts what each worker has once more has no workers.
+INTERLEAVED = LAYOUTS.replace(
+    '(2, 2), ("dp", "mp")', '(2, 2, 2), ("dp", "mp", "interleaved_parallel")'
+).replace('(layout("dp", "None")', '(layout(("dp", "interleaved_parallel"), "None")')
+
 CELLS = """
 class Net(nn.Cell):
     def __init__(self):
@@ -204,6 +209,7 @@ SCRIPTS = {
     "joined": CONTEXT + JOINED,
     "shared state": products(wrapped=WRAPPED + '; net.hsdp(threshold=0, optimizer_level="level2")'),
     "layouts": CONTEXT + LAYOUTS,
+    "interleaved": CONTEXT + INTERLEAVED,
     "cells": CONTEXT + CELLS,
     "images": CONTEXT + IMAGES,
     "primitives of cells": CONTEXT + KEPT,
@@ -307,6 +313,70 @@ def test_workers_whose_strategies_differ_are_named_before_the_first_step():
             r"Every rank must call shard\(\) alike",
             text,
         ), text
+
+
+IN_PLACE = """
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Dense(8, 16), nn.Dense(16, 4)
+        self.fc1.shard(((4, 1),), ((1, 4),))
+
+    def construct(self, x):
+        return self.fc2(ops.tanh(self.fc1(x)))
+
+net = Net()
+print("class", net.fc1)
+fit(net)
+model = muster.Model(net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 0.05))
+print(model.explain(rows()))
+"""
+
+
+def test_a_cell_follows_its_strategy_wherever_it_is_called():
+    alone = outputs(SETUP + IN_PLACE, 1)[0]
+    for text in outputs(SETUP + CONTEXT + IN_PLACE, 4):
+        assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
+        assert "class Dense(input_channels=8, output_channels=16, has_bias=True)" in text
+        assert "tanh: (-, d0+d1)" in text, text
+
+
+LAST = """
+net = nn.SequentialCell(nn.Dense(8, 16), nn.Tanh(), nn.Dense(16, 4))
+net[0].matmul.shard(((4, 1), (1, 1)))
+net[2].matmul.shard(((2, 2), (1, 2)))
+numbers = np.random.RandomState(0)
+data = [(numbers.randn(8).astype(np.float32), np.int32(numbers.randint(4))) for _ in range(21)]
+model = train.Model(net, nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1))
+model.train(4, ds.GeneratorDataset(data, ["x", "y"], shuffle=False).batch(8), Losses())
+"""
+
+
+def test_a_last_batch_that_strategies_do_not_divide_is_computed_whole_and_a_line_says_so():
+    alone = outputs(SETUP + LAST, 1)[0]
+    for text in outputs(SETUP + CONTEXT + LAST, 4):
+        assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
+        assert (
+            len(re.findall(r"warning: a tensor of \(5, 8\) cannot be divided as those before it", text)) == 1
+        )
+
+
+STAGED = """
+ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", full_batch=True, pipeline_stages=2)
+net = nn.SequentialCell(nn.Dense(8, 16), nn.Tanh(), nn.Dense(16, 4))
+net[0].pipeline_stage, net[2].pipeline_stage = 0, 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"), [(CONTEXT, products()), (STAGED, "fit(net)")], ids=["operators", "stages"]
+)
+def test_what_is_set_before_the_job_has_formed_counts_for_its_workers(before, behind):
+    code = SETUP.replace("\ninit()\n", before + "init()\n") + behind
+    alone = outputs(code, 1)[0]
+    for text in outputs(code, 4):
+        assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
+        assert held(text)[0] < held(alone)[0]
 
 
 NAMED = """

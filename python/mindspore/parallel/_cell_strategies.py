@@ -16,6 +16,7 @@ _TENSORS = {
 # MindSpore's cells take all dimensions of what they are called with, but for these last ones, as one.
 _LAST = {"Dense": 1, "Embedding": 0}
 _made = {}  # by class: that of its cells with strategies
+_following_class = {}  # by class: that of its cells which follow a strategy as a whole (Cell.shard)
 
 
 def obey(cell) -> None:
@@ -26,6 +27,25 @@ def obey(cell) -> None:
         if kind not in _made:
             _made[kind] = _obeying(kind)
         cell.__class__ = _made[kind]
+
+
+def follow(cell, strategy) -> None:
+    """From now on what the cell takes and gives is divided as the strategy says, wherever it is called."""
+    kind = type(cell)
+    if kind not in _following_class.values():
+        if kind not in _following_class:
+            _following_class[kind] = _following_whole(kind)
+        cell.__class__ = _following_class[kind]
+    cell.__dict__["_strategy"] = strategy
+
+
+def _following_whole(kind):
+    def construct(self, *inputs, **named):
+        """What the cell computes, divided over the workers."""
+        strategy = self.__dict__["_strategy"]
+        return strategy.call(lambda *given: kind.construct(self, *given, **named), inputs, kind.__name__)
+
+    return _subclass(kind, construct)
 
 
 def is_of_library(kind) -> bool:
@@ -49,6 +69,11 @@ def _obeying(kind):
         result = function(self, ops.reshape(x, (-1, *x.shape[outer:])), *inputs[1:])
         return ops.reshape(result, (*x.shape[:outer], *result.shape[1:]))
 
+    return _subclass(kind, construct)
+
+
+def _subclass(kind, construct):
+    """A class that is called as `kind` is, and shown as it."""
     members = {"construct": construct, "__module__": kind.__module__, "__qualname__": kind.__qualname__}
     return type(kind.__name__, (kind,), members)
 

@@ -3,6 +3,8 @@
 import copy
 import math
 
+_VIRTUAL = "interleaved_parallel"
+
 
 def _check_axes(device_matrix, alias_name):
     for name, value, kind in (("device_matrix", device_matrix, int), ("alias_name", alias_name, str)):
@@ -12,8 +14,16 @@ def _check_axes(device_matrix, alias_name):
         raise ValueError(f"Layout: each axis of {device_matrix} has a name of its own, not {alias_name}")
     if {"", "None"} & set(alias_name):
         raise ValueError(f"Layout: '' and 'None' are no names of axes: {alias_name}")
-    if "interleaved_parallel" in alias_name[:-1]:
-        raise ValueError(f"Layout: 'interleaved_parallel' is the last axis: {alias_name}")
+    if _VIRTUAL in alias_name[:-1]:
+        raise ValueError(f"Layout: '{_VIRTUAL}' is the last axis: {alias_name}")
+
+
+def _behind_virtual(axis):
+    """An axis of a tensor map, which counts from the last, where the last is none of the workers."""
+    if not isinstance(axis, tuple):
+        return axis - 1 if axis > 0 else -1
+    axes = tuple(each - 1 for each in axis if each > 0)
+    return axes if len(axes) > 1 else axes[0] if axes else -1
 
 
 class Layout:
@@ -55,6 +65,18 @@ class Layout:
         made._tensor_map = tuple(axis(name) for name in tensor_map)
         return made
 
+    def of_workers(self):
+        """Without the axis 'interleaved_parallel', which has no workers: it cuts what each of them has once
+        more, for an accelerator's calls beside its computing, and changes no result."""
+        if self._alias_name[-1:] != (_VIRTUAL,):
+            return self
+        made = copy.deepcopy(self)
+        made._device_shape, made._alias_name = self._device_shape[:-1], self._alias_name[:-1]
+        made._rank_list = self._rank_list[: math.prod(made._device_shape)]
+        if self._tensor_map is not None:
+            made._tensor_map = tuple(_behind_virtual(axis) for axis in self._tensor_map)
+        return made
+
     def to_dict(self):
         """What it says, by name."""
         if self._tensor_map is None:
@@ -62,7 +84,7 @@ class Layout:
         return {
             "device_matrix": self._device_shape,
             "tensor_map": self._tensor_map,
-            "interleaved_parallel": "interleaved_parallel" in self._alias_name,
+            _VIRTUAL: _VIRTUAL in self._alias_name,
             "alias_name": self._alias_name,
             "rank_list": self._rank_list,
         }

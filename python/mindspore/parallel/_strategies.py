@@ -3,6 +3,7 @@
 import math
 import sys
 
+import muster
 from mindspore import _device, _names
 from mindspore.parallel import _mesh, _utils
 from mindspore.parallel._layout import Layout
@@ -27,9 +28,11 @@ class Strategy:
         caller = sys._getframe(depth)
         file = caller.f_code.co_filename.rpartition("/")[2]
         self._what = f"{what} (shard at {file}:{caller.f_lineno})"
+        in_strategy, out_strategy = _of_workers(in_strategy), _of_workers(out_strategy)
         self.inputs = self._checked("in_strategy", in_strategy)
         self.outputs = self._checked("out_strategy", out_strategy)
         self._given = in_strategy, out_strategy
+        self._has_cut = False
         for each in (*(in_strategy or ()), *(out_strategy or ())):
             if isinstance(each, Layout):
                 _mesh.note_cuts(each._device_shape)
@@ -76,7 +79,10 @@ class Strategy:
 
     def call(self, function, inputs, name, primitive=None):
         """What `function` gives for `inputs`, divided so. ValueError where tensors cannot be."""
+        if self._has_cut and not self._fits(inputs):
+            return function(*inputs)  # the last batch of an epoch, or a prediction
         self.check_call(inputs)
+        self._has_cut = True
         if not _mesh.is_on():
             if _utils._get_device_num() > 1:
                 _device.note_once(_REPLICATED)
@@ -89,6 +95,17 @@ class Strategy:
         if not isinstance(result, tuple):
             return _mesh.divide(of_outputs, (result,), name)[0]
         return (*_mesh.divide(of_outputs, result[: len(of_outputs)], name), *result[len(of_outputs) :])
+
+    def _fits(self, inputs) -> bool:
+        """Whether the tensors of a call can be divided so, with a warning where not."""
+        tensors, strategies = _tensors_in(inputs), _flat(self.inputs) or ()
+        for tensor, cuts in zip(tensors, strategies, strict=False):
+            shape = tuple(tensor.shape)
+            if cuts is None or len(cuts) != len(shape) or not self._uneven(shape, cuts):
+                continue
+            muster.parallel.note_whole(shape)
+            return False
+        return True
 
     def check_call(self, inputs) -> None:
         """ValueError where the tensors that the op is called with cannot be divided so."""
@@ -111,15 +128,19 @@ class Strategy:
                 f"{self._what}: {name} is {shape}, of {len(shape)} dimensions, and its strategy {cuts} has "
                 f"{len(cuts)}"
             )
+        for dim in self._uneven(shape, cuts, is_parameter):
+            raise ValueError(
+                f"{self._what}: {name} is {shape}, whose dimension {dim} cannot be cut into {cuts[dim]} equal "
+                f"parts: choose one of {_divisors(shape[dim])}"
+            )
+
+    def _uneven(self, shape, cuts, is_parameter=False):
+        """The dimensions that cannot be cut so."""
         # Where each worker has rows of its own, the first dimension is that of them all.
         has_own_rows = _utils._reduces_by_itself() and not is_parameter
         rows = _utils._get_stage_device_num() if has_own_rows else 1
-        for dim, (size, cut) in enumerate(zip(shape, cuts, strict=True)):
-            if size * (rows if dim == 0 else 1) % cut:
-                raise ValueError(
-                    f"{self._what}: {name} is {shape}, whose dimension {dim} cannot be cut into {cut} equal "
-                    f"parts: choose one of {_divisors(size)}"
-                )
+        sizes = (size * (rows if dim == 0 else 1) for dim, size in enumerate(shape))
+        return [dim for dim, (size, cut) in enumerate(zip(sizes, cuts, strict=True)) if size % cut]
 
 
 def _tensors_in(inputs):
@@ -158,6 +179,13 @@ def _flat(strategies):
         )
         flat.extend(each if is_nested else (each,))
     return tuple(flat)
+
+
+def _of_workers(given):
+    """What was given, with Layouts as workers see them."""
+    if isinstance(given, tuple):
+        return tuple(_of_workers(each) for each in given)
+    return given.of_workers() if isinstance(given, Layout) else given
 
 
 def _each_stage() -> str:
@@ -200,6 +228,7 @@ def cuts_of(layout, what="dataset_strategy"):
 
 def slices_of(given):
     """The cuts of a column, a tuple or a Layout, and the number of each worker's slice (none: its own)."""
+    given = _of_workers(given)
     if not isinstance(given, Layout):
         return given, ()
     return cuts_of(given), _numbers_of(given)
@@ -259,7 +288,7 @@ def check_parameters(strategy, plan, parameters) -> None:
 
 def _planned(plan):
     """A parameter_plan by the names of parameters: 'self.fc.weight', as a cell says it of its own, is one."""
-    return {str(name).removeprefix("self."): given for name, given in plan.items()}
+    return {str(name).removeprefix("self."): _of_workers(given) for name, given in plan.items()}
 
 
 def shard(fn, in_strategy, out_strategy=None, parameter_plan=None):
@@ -280,10 +309,11 @@ def shard(fn, in_strategy, out_strategy=None, parameter_plan=None):
         ValueError: A strategy takes more workers than there are, or a number that does not divide theirs; a
             dimension cannot be cut so.
     """
-    return _sharded(fn, in_strategy, out_strategy, parameter_plan, depth=3)
+    return _sharded(fn, in_strategy, out_strategy, parameter_plan, depth=3)[1]
 
 
 def _sharded(fn, in_strategy, out_strategy, parameter_plan, depth):
+    """The checked strategy, and `fn` divided by it."""
     if not callable(fn):
         raise TypeError(f"shard: fn is a cell or a function, not {type(fn).__name__}")
     name = getattr(fn, "__name__", type(fn).__name__)
@@ -300,12 +330,16 @@ def _sharded(fn, in_strategy, out_strategy, parameter_plan, depth):
         return strategy.call(fn, inputs, name)
 
     sharded.__name__ = name
-    return sharded
+    return strategy, sharded
 
 
 def shard_cell(self, in_strategy, out_strategy=None, parameter_plan=None):
-    """mindspore.shard of this cell."""
-    return _sharded(self, in_strategy, out_strategy, parameter_plan, depth=4)
+    """mindspore.shard of this cell: wherever it is called from now on."""
+    from mindspore.parallel import _cell_strategies
+
+    strategy, _ = _sharded(self, in_strategy, out_strategy, parameter_plan, depth=4)
+    _cell_strategies.follow(self, strategy)
+    return self.__call__
 
 
 __getattr__ = _names.missing(__name__)
