@@ -299,5 +299,5 @@ def test_functions_count_elements_also_where_a_library_has_put_another_size_on_t
     assert done.stdout.splitlines() == [
         "(2, 2) 2 2 True",
         "[1.0, 1.0] [2.0]",
-        "[1, 2] [[3.0, 0.0], [0.0, 3.0]]",
+        "[1.0, 2.0] [[3.0, 0.0], [0.0, 3.0]]",
     ], done.stderr

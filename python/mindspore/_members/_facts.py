@@ -77,7 +77,7 @@ def dim(self):
 
 def nelement(self):
     """The number of elements."""
-    return self.size
+    return self._size
 
 
 def stride(self, dim=None):

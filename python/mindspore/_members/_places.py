@@ -146,8 +146,8 @@ def inplace_update(self, v, indices):
 
 def itemset(self, *args):
     """itemset(place, value): another tensor, one element of which, at a number or a tuple of them, is new."""
-    if len(args) == 1 and self.size != 1:
-        raise IndexError(f"itemset: one argument is for a tensor of one element, not of {self.size}")
+    if len(args) == 1 and self._size != 1:
+        raise IndexError(f"itemset: one argument is for a tensor of one element, not of {self._size}")
     place, new = args if len(args) == 2 else (0, args[0])
     if isinstance(place, builtins.int):
         place = tuple(builtins.int(at) for at in _places(place, self.shape))
@@ -156,7 +156,7 @@ def itemset(self, *args):
     flat = 0
     for at, size in zip(place, self.shape, strict=True):
         flat = flat * size + at
-    hit = ops.reshape(ops.equal(ops.arange(self.size), flat), self.shape)
+    hit = ops.reshape(ops.equal(ops.arange(self._size), flat), self.shape)
     return ops.select(hit, ops.full(self.shape, new, dtype=self.dtype), self)
 
 

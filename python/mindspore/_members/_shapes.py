@@ -95,7 +95,7 @@ def fill_diagonal(self, fill_value, wrap=False):
     """The elements with `fill_value` on the diagonal; `wrap` begins it again below a square."""
     if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) > 1):
         raise ValueError(f"fill_diagonal: a matrix, or axes of one length, are needed, not {self.shape}")
-    places = ops.reshape(ops.arange(self.size), self.shape)
+    places = ops.reshape(ops.arange(self._size), self.shape)
     step = builtins.sum(stride(self))
     columns = self.shape[-1]
     hit = ops.equal(ops.sub(places, ops.mul(ops.floor_div(places, step), step)), 0)
@@ -119,8 +119,8 @@ def resize(self, *new_shape):
     """The first elements in another shape, with 0 behind the last."""
     shape = _shared.shape_of(new_shape[0] if len(new_shape) == 1 else new_shape)
     count, flat = math.prod(shape), ops.reshape(self, (-1,))
-    if count > self.size:
-        flat = ops.concat([flat, ops.zeros((count - self.size,), self.dtype)], 0)
+    if count > self._size:
+        flat = ops.concat([flat, ops.zeros((count - self._size,), self.dtype)], 0)
     return ops.reshape(flat[:count], shape)
 
 
