@@ -123,6 +123,10 @@ _TABLE = (
         },
     ),
     (
+        ("this function is to come", "use nn.MultiheadAttention"),
+        {"mindspore.ops.function.nn_func": "multi_head_attention_forward"},
+    ),
+    (
         _NO_KERNEL,
         {
             "mindspore.ops.operations._grad_ops": """
