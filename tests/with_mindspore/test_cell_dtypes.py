@@ -95,3 +95,21 @@ def test_copies_and_checkpoints_keep_the_dtype(tmp_path):
 def test_the_dtype_of_an_embedding_is_not_that_of_its_table():
     cell = nn.Embedding(3, 2, dtype=ms.float16)
     assert cell.dtype == ms.float16 and cell.embedding_table.dtype == ms.float32
+
+
+@pytest.mark.parametrize("dtype", [ms.float16, ms.float64])
+def test_a_tensor_that_fills_a_parameter_gives_it_its_dtype(dtype):
+    def ones(*shape):
+        return Tensor(np.ones(shape), dtype)
+
+    dense = nn.Dense(2, 2, weight_init=ones(2, 2))
+    assert dense.weight.dtype == dtype and dense.bias.dtype == ms.float32
+    assert nn.Conv2d(1, 1, 1, weight_init=ones(1, 1, 1, 1)).weight.dtype == dtype
+    assert nn.LayerNorm((2,), gamma_init=ones(2)).gamma.dtype == dtype
+    table = nn.Embedding(3, 2, embedding_table=ones(3, 2))
+    assert table.embedding_table.dtype == table(Tensor([1])).dtype == dtype
+    assert nn.BatchNorm2d(2, gamma_init=ones(2)).gamma.dtype == ms.float32
+
+
+def test_a_tensor_of_whole_numbers_fills_float32():
+    assert nn.Dense(2, 1, weight_init=Tensor([[1, 2]])).weight.dtype == ms.float32

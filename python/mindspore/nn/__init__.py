@@ -65,6 +65,7 @@ class Embedding(muster.nn.Embedding):
         super().__init__(
             vocab_size, embedding_size, use_one_hot, embedding_table, None, padding_idx, **of_servers
         )
+        _members.in_dtype(self, None)
         self.dtype = muster.dtype(dtype)
 
 

@@ -169,7 +169,8 @@ def to_float(self, dst_type):
 # ---- Parameters of other dtypes ----------------------------------------------------------------------------
 
 # What fills a parameter is the argument `<name>_init`, but for these.
-_INITIALS = {"moving_mean": "moving_mean_init", "moving_variance": "moving_var_init"}
+_INITIALS = {"embedding_table": "embedding_table", "moving_variance": "moving_var_init"}
+_FLOATING = (muster.float16, muster.bfloat16, muster.float32, muster.float64)
 
 
 def default_initial(name: str, weight_shape):
@@ -179,22 +180,31 @@ def default_initial(name: str, weight_shape):
     return muster.initializers.uniform(1 / math.sqrt(math.prod(weight_shape[1:])))
 
 
+def _own_dtype(initial, dtype):
+    """A tensor that fills a parameter gives it its dtype, as in MindSpore."""
+    is_tensor = isinstance(initial, muster.Tensor) and initial.dtype in _FLOATING
+    return initial.dtype if is_tensor else dtype
+
+
 def in_dtype(cell, dtype) -> None:
-    """The parameters of a new cell of the library in another dtype, filled as it was told."""
-    if dtype is None or muster.dtype(dtype) is muster.float32:
-        return
-    given, dtype = _attributes.given(cell), muster.dtype(dtype)
-    if "moving_mean" in dict(cell.parameters_and_names(expand=False)) and dtype.itemsize < 4:
+    """The parameters of a new cell of the library in the dtype that it was told, filled as it was told."""
+    dtype = muster.float32 if dtype is None else muster.dtype(dtype)
+    given, own = _attributes.given(cell), cell.parameters_and_names(expand=False)
+    has_statistics = any(name == "moving_mean" for name, _ in own)
+    if has_statistics and dtype.itemsize < 4:
         kind = type(cell).__name__
         raise NotImplementedError(
             f"mindspore.nn.{kind}(dtype={dtype}) is not provided: its statistics are sums over a batch, "
             "which 16 bits do not hold. Leave dtype out: inputs may be float16 all the same"
         )
-    for name, parameter in cell.parameters_and_names(expand=False):
+    for name, parameter in own:
         initial = given.get(_INITIALS.get(name, f"{name}_init"))
+        wanted = dtype if has_statistics else _own_dtype(initial, dtype)
+        if wanted is parameter.dtype:
+            continue
         if initial is None:
             initial = default_initial(name, cell.weight.shape)
-        value = muster.nn.initializer(initial, parameter.shape, dtype)
+        value = muster.nn.initializer(initial, parameter.shape, wanted)
         made = muster.Parameter(value, name=parameter.name, requires_grad=parameter.requires_grad)
         setattr(cell, name, made)
 
