@@ -1,5 +1,5 @@
-// Termination: SIGTERM for a process that others still need. Batch systems send it to all processes of a job at
-// once; who serves the others ends behind them.
+// Termination: SIGTERM for a process that others still need. Batch systems send it to all processes of a job
+// at once; who serves the others ends behind them.
 #pragma once
 
 #include <optional>

@@ -209,10 +209,10 @@ class SchedulerDriver {
     if (!termination.is_asked(now)) return;
     if (!machine_.is_needed() || termination.is_due(now)) termination.end_process();
     if (std::exchange(is_ending_, true)) return;
-    log::warning(
-        fmt::format("told to end (SIGTERM): it ends when the last worker has left, or in {} s; told again, at "
-                    "once",
-                    termination_patience.count()));
+    log::warning(fmt::format(
+        "told to end (SIGTERM): it ends when the last worker has left, or in {} s; told again, at "
+        "once",
+        termination_patience.count()));
   }
 
   net::Screening screening() {

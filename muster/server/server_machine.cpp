@@ -319,9 +319,10 @@ std::optional<std::uint32_t> ServerMachine::never_pushes_for(const Pull& pull) c
 }
 
 void ServerMachine::refuse_endless(const Pull& pull, std::uint32_t left) {
-  refuse(pull, fmt::format("worker {} has left the job before step {}, and worker {} waits in step {} for its "
-                           "gradients: all workers make the same number of steps; give each as many batches",
-                           left, *ends_[left], pull.worker, pull.step));
+  refuse(pull,
+         fmt::format("worker {} has left the job before step {}, and worker {} waits in step {} for its "
+                     "gradients: all workers make the same number of steps; give each as many batches",
+                     left, *ends_[left], pull.worker, pull.step));
 }
 
 void ServerMachine::append(LogRecord record) {

@@ -191,7 +191,7 @@ class ServerMachine {
   std::vector<std::map<std::uint32_t, WaitingPull>> waiting_;  // by worker and serial
   // By worker: the first step of this generation that it does not push, once it has left.
   std::vector<std::optional<std::uint64_t>> ends_;
-  std::uint64_t records_ = 0;                                  // appended
+  std::uint64_t records_ = 0;  // appended
   std::vector<Unkept> unkept_;
   Actions actions_;
 };

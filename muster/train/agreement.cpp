@@ -184,8 +184,8 @@ Result<> check_equal_cuts(std::span<const std::string> cuts, Communicator& commu
   if (communicator.size() == 1) return {};
   Words mine;
   for (const std::string& cut : cuts) mine.push_back(hash_text(cut));
-  MUSTER_TRY(const auto sums, gather({mine.size(), hash_bytes(mine.data(), mine.size() * sizeof(mine[0]))},
-                                     communicator));
+  MUSTER_TRY(const auto sums,
+             gather({mine.size(), hash_bytes(mine.data(), mine.size() * sizeof(mine[0]))}, communicator));
   const auto ranks = ranks_unlike_rank_0(sums, 1);
   if (ranks.empty()) return {};
   std::size_t longest = 0;
@@ -194,10 +194,11 @@ Result<> check_equal_cuts(std::span<const std::string> cuts, Communicator& commu
   MUSTER_TRY(const auto rows, gather(mine, communicator));
   const std::size_t at = first_unlike(rows[0], rows[ranks.front()]);
   MUSTER_TRY(const auto texts, gather_texts(at < cuts.size() ? cuts[at] : "nothing", communicator));
-  return fail(Code::invalid_argument,
-              fmt::format("rank {} divides the step otherwise than rank 0: it divides {} where rank 0 divides "
-                          "{}. Every rank must call shard() alike",
-                          ranks.front(), texts[ranks.front()], texts[0]));
+  return fail(
+      Code::invalid_argument,
+      fmt::format("rank {} divides the step otherwise than rank 0: it divides {} where rank 0 divides "
+                  "{}. Every rank must call shard() alike",
+                  ranks.front(), texts[ranks.front()], texts[0]));
 }
 
 Result<> check_equal_inputs(std::span<const Tensor> inputs, Communicator& communicator) {

@@ -43,8 +43,8 @@ Result<> check_pieces_of_one_save(std::span<const graph::ParameterPtr> parameter
 // same cells of the network that is about to run on the same workers. The error names the first that differs.
 Result<> check_equal_places(std::span<const PlacedCell> places, Communicator& communicator);
 
-// A collective call like it: all ranks are to divide what a step computes alike. `cuts` says so for each place
-// where the script divides something, in their order. The error names the first that differs.
+// A collective call like it: all ranks are to divide what a step computes alike. `cuts` says so for each
+// place where the script divides something, in their order. The error names the first that differs.
 Result<> check_equal_cuts(std::span<const std::string> cuts, Communicator& communicator);
 
 // A collective call like it: all ranks are to give a step the same inputs, which are whole. The error names

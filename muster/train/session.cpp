@@ -178,9 +178,9 @@ void Session::leave(int exit_status) {
   process().served_parameters->leave(exit_status == 0 && !lost_folder);
   if (recorder_) recorder_->note_leave(exit_status);
   keep_last_step(real_environment(), membership_.rank(), membership_.highest_step());
-  membership_.leave({.exit_status = exit_status,
-                     .replaced = lost_folder,
-                     .serve = [this] { recovery_.serve_before_leaving(); }});
+  membership_.leave({.exit_status = exit_status, .replaced = lost_folder, .serve = [this] {
+                       recovery_.serve_before_leaving();
+                     }});
 }
 
 }  // namespace muster::train

@@ -38,12 +38,13 @@ std::vector<std::string> cuts_in(const graph::Graph& graph) {
   for (const auto& [id, parameter] : graph.parameters) names[id] = fmt::format("'{}'", parameter->name());
   std::vector<std::string> cuts;
   for (const graph::Node& node : graph.nodes) {
-    for (const graph::ValueId output : node.outputs) names[output] = fmt::format("what {} gives", node.op->name);
+    for (const graph::ValueId output : node.outputs)
+      names[output] = fmt::format("what {} gives", node.op->name);
     if (node.op->name != "shard") continue;
     const graph::ValueId divided = node.inputs[0];
-    cuts.push_back(fmt::format("{} {} as '{}' over {}", names[divided], to_string(graph.values[divided].shape),
-                               node.attributes.get("layout", std::string()),
-                               node.attributes.get("mesh", std::string())));
+    cuts.push_back(fmt::format(
+        "{} {} as '{}' over {}", names[divided], to_string(graph.values[divided].shape),
+        node.attributes.get("layout", std::string()), node.attributes.get("mesh", std::string())));
     names[node.outputs[0]] = names[divided];
   }
   return cuts;

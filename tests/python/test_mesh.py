@@ -344,7 +344,9 @@ def test_batches_of_a_mesh_that_differ_later_are_told_with_their_step():
         codes = {process.wait(120) for process in job.everybody()}
         text = "".join(worker.output() for worker in job.workers)
     assert codes != {0}
-    assert "the workers were given different batches in step 8: they are not the same on ranks 0 and 1" in text
+    assert (
+        "the workers were given different batches in step 8: they are not the same on ranks 0 and 1" in text
+    )
 
 
 def test_workers_of_a_mesh_with_other_seeds_are_named_before_the_first_step():

@@ -57,10 +57,11 @@ namespace {
 // In their place is a row of zeros, which is no part of them.
 void require_rows_here(const graph::Parameter& parameter) {
   if (!parameter.served_rows()) return;
-  raise(Error{Code::not_provided,
-              fmt::format("the rows of table '{}' are on parameter servers, and this worker has no elements of "
-                          "it to read or copy: its cell looks rows up, and save_checkpoint() writes them all",
-                          parameter.name())});
+  raise(
+      Error{Code::not_provided,
+            fmt::format("the rows of table '{}' are on parameter servers, and this worker has no elements of "
+                        "it to read or copy: its cell looks rows up, and save_checkpoint() writes them all",
+                        parameter.name())});
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ graph::Value value_from(nb::handle object, const graph::Value* like = nullptr);
 // Whether `object` is a Tensor or Parameter.
 bool is_value(nb::handle object);
 
-// A copy of what a script has set on a tensor as attributes (`x.tag = 1`); unset where that is nothing, and for
-// parameters, which are known again themselves.
+// A copy of what a script has set on a tensor as attributes (`x.tag = 1`); unset where that is nothing, and
+// for parameters, which are known again themselves.
 nb::object attributes_on(nb::handle tensor);
 void put_attributes(nb::handle tensor, nb::handle attributes);
 

@@ -104,7 +104,7 @@ TEST(Metrics, HaveNoSignBeforeNan) {
   const std::string text = metrics_text(told);
   EXPECT_THAT(text, HasSubstr("host=\"10.0.0.7\"} NaN\n"));
   EXPECT_THAT(text, HasSubstr(" -inf\n"));
-  EXPECT_THAT(text, testing::Not(HasSubstr("-nan")));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("-nan")));
 }
 
 TEST(Status, SaysWhatParameterServersHaveAndWhoWaitsOnThem) {

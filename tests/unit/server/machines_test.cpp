@@ -109,7 +109,8 @@ TEST(ServerMachine, TellsWhoWaitsForAWorkerThatHasLeft) {
   for (const std::uint64_t step : {0, 1}) server.receive(push(0, step));
   server.receive(push(1, 0));
   server.receive(pull(0, 3));
-  EXPECT_THAT(refusal(server.receive(leave(1, 1))), Mentions("worker 1", "before step 1", "worker 0", "step 3"));
+  EXPECT_THAT(refusal(server.receive(leave(1, 1))),
+              Mentions("worker 1", "before step 1", "worker 0", "step 3"));
   EXPECT_EQ(server.waiting().workers, 0U);
   EXPECT_EQ(refusal(server.receive(pull(0, 2))), "");  // the staleness allows that
   EXPECT_THAT(refusal(server.receive(pull(0, 4))), Mentions("worker 1", "step 4"));
