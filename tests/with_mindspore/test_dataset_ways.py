@@ -1,8 +1,6 @@
 """Datasets in the ways of scripts that test them: errors by type, callbacks, settings, generators."""
 
 import copy
-
-
 import functools
 import itertools
 import json

@@ -130,8 +130,8 @@ class Strategy:
             )
         for dim in self._uneven(shape, cuts, is_parameter):
             raise ValueError(
-                f"{self._what}: {name} is {shape}, whose dimension {dim} cannot be cut into {cuts[dim]} equal "
-                f"parts: choose one of {_divisors(shape[dim])}"
+                f"{self._what}: {name} is {shape}, whose dimension {dim} cannot be cut into {cuts[dim]} "
+                f"equal parts: choose one of {_divisors(shape[dim])}"
             )
 
     def _uneven(self, shape, cuts, is_parameter=False):
