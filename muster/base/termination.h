@@ -8,7 +8,8 @@
 
 namespace muster {
 
-// Takes SIGTERM over as long as it lives, where nobody else has a handler. One in a process at a time.
+// Takes SIGTERM over as long as it lives, unless the process has a handler of its own. One in a process at a
+// time.
 class Termination {
  public:
   explicit Termination(Duration patience);

@@ -142,7 +142,8 @@ def test_who_reads_or_copies_a_table_hears_where_its_rows_are():
     body = "import copy, pickle\n"
     for what, expression in READS.items():
         body += f"try: print('READ', {what!r}, {expression})\n"
-        body += f"except NotImplementedError as error: print('refused', {what!r}, 'its cell looks' in str(error))\n"
+        body += "except NotImplementedError as error: "
+        body += f"print('refused', {what!r}, 'its cell looks' in str(error))\n"
     body += "print(table)"
     (said,), statuses = outputs(1, PREPARED=body)
     assert statuses == [0], said
@@ -154,8 +155,8 @@ def test_the_best_rows_of_a_table_cannot_be_put_back():
     """Its last ones stayed, in silence, beside the best of all other parameters."""
     body = (
         "early = muster.train.EarlyStopping(monitor='loss', restore_best_weights=True)\n"
-        "data = muster.dataset.NumpySlicesDataset((np.zeros((8, 3), np.int32), np.zeros((8, 1), np.float32)), "
-        "['ids', 'y']).batch(4)\n"
+        "rows = (np.zeros((8, 3), np.int32), np.zeros((8, 1), np.float32))\n"
+        "data = muster.dataset.NumpySlicesDataset(rows, ['ids', 'y']).batch(4)\n"
         "sgd = nn.SGD(net.trainable_params(), 0.1)\n"
         "muster.train.Model(net, nn.MSELoss(), sgd).train(2, data, callbacks=[early])"
     )
