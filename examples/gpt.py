@@ -10,7 +10,8 @@ about it.
 """
 
 import argparse
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy
@@ -125,10 +126,6 @@ def prepare(options: argparse.Namespace) -> None:
     """Learns pairs of bytes from the text and writes it as numbers, a piece at a time."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    if options.words > 1 << 16:
-        raise SystemExit(
-            f"gpt.py prepare: --words {options.words}: a token takes two bytes, so 65536 at most"
-        )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -203,6 +200,8 @@ def continued(net: GPT, ids: list[int], options: argparse.Namespace) -> Iterator
 def write(options: argparse.Namespace) -> None:
     from tokenizers import Tokenizer
 
+    if not Path("tokenizer.json").exists():
+        raise SystemExit("gpt.py write: no 'tokenizer.json' in this folder; 'gpt.py prepare TEXT' makes it")
     tokenizer = Tokenizer.from_file("tokenizer.json")
     net = make_net(options)
     newest = max(Path("checkpoints").glob("gpt*.ckpt"), key=lambda path: path.stat().st_mtime, default=None)
@@ -215,37 +214,57 @@ def write(options: argparse.Namespace) -> None:
     print(options.beginning + tokenizer.decode(list(continued(net, ids, options))))
 
 
+def between(least: float, most: float = math.inf, kind: type = int) -> Callable[[str], float]:
+    """What reads a number of the command line and says what is allowed."""
+
+    def read(text: str) -> float:
+        number = kind(text)
+        if not least <= number <= most:
+            allowed = f"at least {least}" if most == math.inf else f"from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"{text} is not allowed: give a number, {allowed}")
+        return number
+
+    read.__name__ = kind.__name__  # of which argparse speaks
+    return read
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="A GPT learns a text and writes on.")
     commands = parser.add_subparsers(required=True)
     size = argparse.ArgumentParser(add_help=False)
-    size.add_argument("--words", type=int, default=1024, help="different tokens")
-    size.add_argument("--block", type=int, default=128, help="tokens that it sees at a time")
-    size.add_argument("--layers", type=int, default=4)
-    size.add_argument("--width", type=int, default=256)
-    size.add_argument("--heads", type=int, default=4)
-    size.add_argument("--dropout", type=float, default=0.1)
-    size.add_argument("--seed", type=int, default=1)
+    size.add_argument(
+        "--words", type=between(256, 1 << 16), default=1024, help="different tokens"
+    )  # of two bytes
+    size.add_argument("--block", type=between(1), default=128, help="tokens that it sees at a time")
+    size.add_argument("--layers", type=between(1), default=4)
+    size.add_argument("--width", type=between(1), default=256)
+    size.add_argument("--heads", type=between(1), default=4, help="divides the width")
+    size.add_argument("--dropout", type=between(0, 1, float), default=0.1)
+    size.add_argument("--seed", type=between(0), default=1)
 
     command = commands.add_parser("prepare", parents=[size], help="a tokenizer and tokens.bin from a text")
     command.add_argument("text", type=Path)
     command.set_defaults(run=prepare)
 
     command = commands.add_parser("train", parents=[size], help="learn tokens.bin")
-    command.add_argument("--epochs", type=int, default=5)
-    command.add_argument("--batch", type=int, default=16, help="windows of each worker and step")
-    command.add_argument("--learning-rate", type=float, default=1e-3)
+    command.add_argument("--epochs", type=between(1), default=5)
+    command.add_argument("--batch", type=between(1), default=16, help="windows of each worker and step")
+    command.add_argument("--learning-rate", type=between(0, kind=float), default=1e-3)
     command.add_argument("--bfloat16", action="store_true", help="compute products in bfloat16")
     command.set_defaults(run=learn)
 
     command = commands.add_parser("write", parents=[size], help="write on from a beginning")
     command.add_argument("beginning")
-    command.add_argument("--tokens", type=int, default=100)
-    command.add_argument("--temperature", type=float, default=0.8, help="0: always the likeliest")
-    command.add_argument("--top-k", type=int, default=50)
+    command.add_argument("--tokens", type=between(0), default=100)
+    command.add_argument(
+        "--temperature", type=between(0, kind=float), default=0.8, help="0: always the likeliest"
+    )
+    command.add_argument("--top-k", type=between(1), default=50)
     command.set_defaults(run=write)
 
     options = parser.parse_args()
+    if options.width % options.heads:
+        parser.error(f"--heads {options.heads} does not divide --width {options.width}")
     options.run(options)
 
 

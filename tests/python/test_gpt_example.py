@@ -125,6 +125,27 @@ def test_a_killed_worker_changes_no_bit(folder, tmp_path_factory):
     assert_same_bits(parameters(folder), parameters(unbroken))
 
 
+@pytest.mark.parametrize(
+    "command, told",
+    [
+        (["train", "--heads", "3"], "--heads 3 does not divide --width 256"),
+        (["train", "--heads", "0"], "--heads: 0 is not allowed: give a number, at least 1"),
+        (
+            ["prepare", "text.txt", "--words", "255"],
+            "--words: 255 is not allowed: give a number, from 256 to 65536",
+        ),
+        (["write", "a", "--top-k", "0"], "--top-k: 0 is not allowed: give a number, at least 1"),
+        (
+            ["write", "a", "--temperature", "-1"],
+            "--temperature: -1 is not allowed: give a number, at least 0",
+        ),
+        (["write", "a"], "no 'tokenizer.json' in this folder"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named_with_what_can(tmp_path, command, told):
+    assert told in run(tmp_path, sys.executable, GPT, *command, fails=True)
+
+
 def test_bfloat16_learns_too(folder):
     output = on_two_workers(folder, "--epochs", "4", "--bfloat16")
     losses = [float(loss) for loss in re.findall(r"^\[worker 0\] .*loss is ([\d.]+)", output, re.MULTILINE)]
