@@ -93,6 +93,7 @@ struct Differences {
   std::vector<std::string> missing = {};     // in the file
   std::vector<std::string> unexpected = {};  // in the network
   std::vector<std::string> other_type = {};  // "'fc.bias' is float32 (4,), the checkpoint holds float32 (2,)"
+  bool in_dtype_alone = false;               // one of these has the parameter's shape
 };
 
 std::string listed(std::string_view what, const std::vector<std::string>& items) {
@@ -108,8 +109,10 @@ Result<> check(const Differences& found) {
                            listed("unexpected in the checkpoint", found.unexpected) +
                            listed("of another type", found.other_type);
   if (text.empty()) return {};
-  return fail(Code::invalid_argument,
-              fmt::format("the checkpoint does not fit the network{}. strict=False loads what fits", text));
+  return fail(
+      Code::invalid_argument,
+      fmt::format("the checkpoint does not fit the network{}. strict=False loads what fits{}", text,
+                  found.in_dtype_alone ? ", and leaves out what differs in dtype: cast that before" : ""));
 }
 
 // Of the optimizer that the file was saved with: "moments.NAME" beside NAME, or a number.
@@ -210,6 +213,7 @@ Result<Unmatched> load_parameters(std::span<const graph::ParameterPtr> parameter
       unmatched.parameters.push_back(name);
       differences.other_type.push_back(
           fmt::format("'{}' is {}, the checkpoint holds {}", name, to_string(wanted), to_string(type)));
+      differences.in_dtype_alone |= type.shape == wanted.shape;
       continue;
     }
     MUSTER_TRY_VOID(check_settable(*parameter));

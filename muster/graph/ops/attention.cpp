@@ -65,8 +65,10 @@ Shape result_shape(const Given& in, const Attributes& attributes) {
 Result<> check_shapes(const Given& in) {
   const Shape &q = in.q.shape, &k = in.k.shape, &v = in.v.shape;
   if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4)
-    return bad("{}: q, k and v have the axes (samples, heads, rows, depth), not {}, {} and {}", name,
-               muster::to_string(q), muster::to_string(k), muster::to_string(v));
+    return bad(
+        "{}: q, k and v have the axes (samples, heads, rows, depth), not {}, {} and {}: reshape those of "
+        "one head to (samples, 1, rows, depth)",
+        name, muster::to_string(q), muster::to_string(k), muster::to_string(v));
   if (q[0] != k[0] || q[3] != k[3])
     return bad("{}: q {} and k {} differ in samples or depth", name, muster::to_string(q),
                muster::to_string(k));
@@ -76,6 +78,14 @@ Result<> check_shapes(const Given& in) {
   if (k[1] == 0 || q[1] % k[1] != 0)
     return bad("{}: {} heads of q cannot share {} heads of k and v: give a multiple", name, q[1], k[1]);
   return {};
+}
+
+// A mask of each sample's keys, such as of what is padded.
+std::string way_out(const Given& in) {
+  const Shape products = products_shape(in), &mask = in.mask->shape;
+  if (mask.rank() != 2 || mask[0] != products[0] || mask[1] != products[3]) return {};
+  return fmt::format(": reshape what it says of each sample's keys to {}",
+                     muster::to_string(Shape{products[0], 1, 1, products[3]}));
 }
 
 Result<> check_fill(const Given& in, const Attributes& attributes) {
@@ -99,11 +109,12 @@ Result<> check(const Given& in, const Attributes& attributes) {
   if (in.mask != nullptr) {
     const bool is_added = in.mask->dtype == in.q.dtype || in.mask->dtype == computed_in(in.q.dtype);
     if (in.mask->dtype != DType::bool_ && !is_added)
-      return bad("{}: the mask must be bool (true: is seen) or {} (added), not {}", name,
-                 muster::to_string(in.q.dtype), muster::to_string(in.mask->dtype));
+      return bad(
+          "{}: the mask must be bool (true: is seen) or {} (added), not {}: cast it, as by mask.astype(bool)",
+          name, muster::to_string(in.q.dtype), muster::to_string(in.mask->dtype));
     if (!broadcasts_to(in.mask->shape, products_shape(in)))
-      return bad("{}: the mask {} does not broadcast to (samples, heads, queries, keys) {}", name,
-                 muster::to_string(in.mask->shape), muster::to_string(products_shape(in)));
+      return bad("{}: the mask {} does not broadcast to (samples, heads, queries, keys) {}{}", name,
+                 muster::to_string(in.mask->shape), muster::to_string(products_shape(in)), way_out(in));
   }
   if (in.scale != nullptr && in.scale->shape.elements() != 1)
     return bad("{}: the scale is one number, not {}", name, to_string(*in.scale));
