@@ -341,6 +341,25 @@ def test_a_cell_follows_its_strategy_wherever_it_is_called():
         assert "tanh: (-, d0+d1)" in text, text
 
 
+NUMBER = """
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.mul = nn.Dense(8, 4), ops.Mul().shard(((2, 2), ()))
+
+    def construct(self, x):
+        return self.mul(self.fc(x), 2.0)
+
+fit(Net())
+"""
+
+
+def test_a_number_has_the_strategy_of_no_dimensions():
+    alone = outputs(SETUP + NUMBER, 1)[0]
+    for text in outputs(SETUP + CONTEXT + NUMBER, 4):
+        assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
+
+
 LAST = """
 net = nn.SequentialCell(nn.Dense(8, 16), nn.Tanh(), nn.Dense(16, 4))
 net[0].matmul.shard(((4, 1), (1, 1)))

@@ -88,7 +88,8 @@ class Strategy:
                 _device.note_once(_REPLICATED)
             return function(*inputs)
         of_inputs, of_outputs = self._given
-        tensors = iter(_mesh.divide(_flat(of_inputs), _tensors_in(inputs), name, primitive))
+        of_tensors = _flat(_without_numbers(of_inputs, inputs))
+        tensors = iter(_mesh.divide(of_tensors, _tensors_in(inputs), name, primitive))
         result = function(*_replaced(inputs, tensors))
         if of_outputs is None:
             return result
@@ -98,7 +99,7 @@ class Strategy:
 
     def _fits(self, inputs) -> bool:
         """Whether the tensors of a call can be divided so, with a warning where not."""
-        tensors, strategies = _tensors_in(inputs), _flat(self.inputs) or ()
+        tensors, strategies = _tensors_in(inputs), _flat(_without_numbers(self.inputs, inputs)) or ()
         for tensor, cuts in zip(tensors, strategies, strict=False):
             shape = tuple(tensor.shape)
             if cuts is None or len(cuts) != len(shape) or not self._uneven(shape, cuts):
@@ -111,7 +112,7 @@ class Strategy:
         """ValueError where the tensors that the op is called with cannot be divided so."""
         if self.inputs is None:
             return
-        tensors, strategies = _tensors_in(inputs), _flat(self.inputs)
+        tensors, strategies = _tensors_in(inputs), _flat(_without_numbers(self.inputs, inputs))
         if len(tensors) != len(strategies):
             raise ValueError(
                 f"{self._what}: in_strategy is for {len(strategies)} tensors, and {len(tensors)} were "
@@ -179,6 +180,14 @@ def _flat(strategies):
         )
         flat.extend(each if is_nested else (each,))
     return tuple(flat)
+
+
+def _without_numbers(strategies, inputs):
+    """Strategies without those of inputs that are numbers, which are ()."""
+    if strategies is None or len(strategies) != len(inputs):
+        return strategies
+    pairs = zip(strategies, inputs, strict=True)
+    return tuple(each for each, given in pairs if each != () or hasattr(given, "shape"))
 
 
 def _of_workers(given):
