@@ -195,6 +195,7 @@ TEST(EarlyStopping, GoesBackToTheWeightsOfTheBestEpochIfAsked) {
     const auto network = testing::small_net();
     network->insert_param("weight", weight);
     CallbackContext begin;
+    begin.train_network = network;
     ASSERT_TRUE(stopping.on_train_begin(begin));
     std::int64_t epoch = 0;
     for (const double loss : {3.0, 2.0, 2.5, 2.25}) {
