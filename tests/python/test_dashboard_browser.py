@@ -437,6 +437,18 @@ def test_what_to_look_at_is_said_of_a_slow_rank_and_of_one_that_is_awaited(tmp_p
             "no step for 30 s: the others wait for rank 1 (computing). Where in its code: "
             "muster status --scheduler 127.0.0.1:1 --stacks --rank 1"
         )
+        waits = "waiting for node 1 (it was killed) - start it again with MS_NODE_ID=1"
+        recovers = "page.state.without_step_s = 0; page.state.state = 'recovering'; draw()"
+        driver.execute_script(f"page.state.text = '{waits}'; {recovers}")
+        assert text_of(driver, "trouble") == waits
+        driver.execute_script("page.restarts = true; draw()")
+        assert (
+            text_of(driver, "trouble") == "waiting for node 1 (it was killed) - the launcher starts it again"
+        )
+        driver.execute_script("page.state.without_step_s = 30; page.state.state = 'running'; draw()")
+        # Rank 1 waits for a message or a parameter server: for neither of them any more.
+        driver.execute_script("page.rows[1].calls = true; page.rows[1].call = 0; draw()")
+        assert text_of(driver, "trouble") == ""
 
 
 @pytest.mark.parametrize(("size", "scheme"), [("desktop", "dark"), ("phone", "light")])

@@ -52,6 +52,12 @@ json shares_of(const cluster::Pace& pace) {
   return shares;
 }
 
+// 0 where it is in none. Of a message there is the other rank, which says nothing of how far this one is.
+std::uint64_t number_of_call(const cluster::Activity& activity) {
+  const bool is_message = activity.call == CallKind::send || activity.call == CallKind::receive;
+  return activity.call == CallKind::none || is_message ? 0 : activity.call_number;
+}
+
 json row_of(const Status::Node& node) {
   const cluster::ProcessStats stats = node.stats.value_or(cluster::ProcessStats{});
   return json::array({to_string(node.role),
@@ -65,8 +71,8 @@ json row_of(const Status::Node& node) {
                       : node.is_connected ? to_string(node.activity)
                                           : "not connected",
                       phase_name(node.activity.phase),
-                      node.activity.call != CallKind::none,
-                      node.activity.call_number,
+                      waits(node.activity),
+                      number_of_call(node.activity),
                       node.is_connected,
                       node.has_left,
                       in_seconds(node.silence),

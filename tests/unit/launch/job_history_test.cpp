@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "muster/launch/dashboard/job_json.h"
 
 namespace muster::launch {
@@ -46,6 +48,22 @@ TEST(JobPoint, JoinsWhatTheWorkersSay) {
   EXPECT_THAT(point.step_seconds, Optional(0.1));
   EXPECT_THAT(point.samples, Optional(640.0));
   EXPECT_THAT(point.memory_bytes, Optional(2000.0));
+}
+
+TEST(JobJson, SaysWhoWaitsAndInWhichCall) {
+  JobStatus job = two_workers();
+  job.status.nodes[0].activity = {cluster::WorkPhase::computing, CallKind::receive, 7};
+  job.status.nodes[1].activity.awaited.count = 1;  // parameter servers
+  job.status.nodes.push_back(job.status.nodes[0]);
+  job.status.nodes[2].activity = {cluster::WorkPhase::computing, CallKind::all_reduce, 18};
+  const auto columns = rank_columns().get<std::vector<std::string>>();
+  const auto at = [&](const char* name) {
+    return static_cast<std::size_t>(std::ranges::find(columns, name) - columns.begin());
+  };
+  std::vector<std::pair<bool, int>> told;
+  for (const auto& row : state_json(job, 5)["ranks"])
+    told.emplace_back(row.at(at("calls")).get<bool>(), row.at(at("call")).get<int>());
+  EXPECT_THAT(told, ElementsAre(std::pair(true, 0), std::pair(true, 0), std::pair(true, 18)));
 }
 
 TEST(RisingTime, GoesOnWhereTheClockIsSetBack) {

@@ -42,6 +42,7 @@ on("hello", (hello) => {
   $("compare").hidden = !hello.has_logs;
   if (hello.has_logs) listLogs();
   page.hasLogs = hello.has_logs;
+  page.restarts = hello.restarts;
   showActions(hello);
   drawEvents();
   drawNetwork();

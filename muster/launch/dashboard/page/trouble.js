@@ -22,7 +22,8 @@ function ranksText(ranks) {
   return `rank${ranks.length > 1 ? "s" : ""} ${shown}${ranks.length > 8 ? " and more" : ""}`;
 }
 
-// Whom the others wait for, where nothing goes on: those who are in no call, or in an earlier one.
+// Whom the others wait for, where nothing goes on: those who wait for nobody, or in an earlier call. Who waits for a
+// message or a parameter server is in no call with a number.
 function awaitedRanks() {
   const { state, rows } = page;
   if (!state || state.state !== "running" || page.end) return [];
@@ -31,7 +32,7 @@ function awaitedRanks() {
   const workers = rows.filter((row) => row.role === "worker" && !row.left);
   const newest = Math.max(0, ...workers.filter((row) => row.calls).map((row) => row.call));
   if (!workers.some((row) => row.calls)) return [];
-  return workers.filter((row) => !row.calls || row.call < newest).map((row) => row.rank);
+  return workers.filter((row) => !row.calls || (row.call > 0 && row.call < newest)).map((row) => row.rank);
 }
 
 function awaitedText(awaited) {
@@ -66,11 +67,17 @@ function whyFailed() {
   return [eventText(first) + often];
 }
 
+// The scheduler does not know that a launcher starts processes again.
+function stateTrouble() {
+  const { text } = page.state;
+  return page.restarts ? text.replace(/ - start it again with .*/, " - the launcher starts it again") : text;
+}
+
 function drawTrouble(awaited) {
   const { state, end } = page;
   const lines = end ? whyFailed() : (state?.slow ?? []).map(slowText);
   if (awaited.length) lines.push(awaitedText(awaited));
-  if (state?.text && state.state !== "running") lines.push(state.text);
+  if (state?.text && state.state !== "running") lines.push(stateTrouble());
   if (lossText()) lines.push(lossText());
   $("trouble").hidden = lines.length === 0;
   setText($("trouble"), lines.join("\n"));
