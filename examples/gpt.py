@@ -214,7 +214,9 @@ def write(options: argparse.Namespace) -> None:
     print(options.beginning + tokenizer.decode(list(continued(net, ids, options))))
 
 
-def between(least: float, most: float = math.inf, kind: type = int) -> Callable[[str], float]:
+def between(
+    least: float, most: float = math.inf, kind: Callable[[str], float] = int
+) -> Callable[[str], float]:
     """What reads a number of the command line and says what is allowed."""
 
     def read(text: str) -> float:
@@ -224,7 +226,7 @@ def between(least: float, most: float = math.inf, kind: type = int) -> Callable[
             raise argparse.ArgumentTypeError(f"{text} is not allowed: give a number, {allowed}")
         return number
 
-    read.__name__ = kind.__name__  # of which argparse speaks
+    read.__name__ = "float" if kind is float else "int"  # of which argparse speaks
     return read
 
 

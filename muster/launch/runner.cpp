@@ -255,7 +255,8 @@ struct Watched {
 Result<Watched> open_watched(const JobSettings& job, const Environment& environment, const Clock& clock) {
   Watched watched;
   if (job.self.value == 0) {
-    MUSTER_TRY_VOID(wait_until_free(job.log_folder.value, clock));
+    // Where others start the rest of this job, as in pods, they may share its folder.
+    if (job.roles.value.empty()) MUSTER_TRY_VOID(wait_until_free(job.log_folder.value, clock));
     auto record = RunRecord::begin(job, environment, clock);
     if (record)
       watched.record = *std::move(record);

@@ -7,10 +7,10 @@ import functools
 import hashlib
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from muster import _core, _random_seeds
 
+TYPE_CHECKING = False  # package typing takes long to import
 if TYPE_CHECKING:
     from muster import _carried
 

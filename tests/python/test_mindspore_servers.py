@@ -148,7 +148,10 @@ MODEL = "ms.Model(net, loss_fn, optimizer, loss_scale_manager={}).train(1, data,
         ("net.table.embedding_table.clone()", ["clone()", "save_checkpoint"]),
         ("print(net.table.embedding_table.asnumpy())", ["on parameter servers", "save_checkpoint"]),
         ("ms.ParameterTuple(net.trainable_params()).clone('ema')", ["clone()", "save_checkpoint"]),
-        ("ms.export(net, Tensor(ids), file_name='net', file_format='MINDIR')", ["alone", "save_checkpoint"]),
+        (
+            "ms.export(net, Tensor(ids), file_name='net', file_format='MINDIR')",
+            ["parameter servers", "save_checkpoint"],
+        ),
     ],
     ids=["loss_scale", "manager", "accumulation", "clone", "elements", "clones", "export"],
 )

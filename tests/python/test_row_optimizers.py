@@ -113,11 +113,6 @@ def test_decay_may_be_a_cell_and_groups_have_their_own(name):
         (lambda p: nn.SGD(p, nesterov=1), TypeError, r"SGD.*nesterov.*\(1\)"),
         (lambda p: nn.RMSProp(p, momentum=-1), ValueError, r"RMSProp.*momentum.*least 0.*-1"),
         (lambda p: nn.RMSProp(p, epsilon=numpy.inf), ValueError, r"RMSProp.*finite"),
-        (
-            lambda p: nn.Adam(p, use_offload=True),
-            NotImplementedError,
-            r"Adam.*use_offload=True.*provided",
-        ),
     ],
 )
 def test_errors_name_the_optimizer_the_argument_and_what_is_allowed(make, kind, message):

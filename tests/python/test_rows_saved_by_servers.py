@@ -183,7 +183,6 @@ for _, step, (ids,) in muster.recoverable(net, optimizer, rows, epochs=1):
         os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
     muster.save_checkpoint(net, str(file), os.environ["APART"] == "no")
     print("saved" if file.exists() else "nothing", flush=True)
-print("rows", muster.load_checkpoint(str(file))["embedding_table"].asnumpy()[:, 0].tolist())
 """
 
 
@@ -203,6 +202,8 @@ def test_a_save_in_a_step_that_loses_a_server_writes_nothing_and_is_made_again(t
                 server.end()
     assert statuses == [0, 0], said
     trained = [0.5] * 4 + [1.0] * 26
-    for each in said:
-        assert re.findall("^(saved|nothing)$", each, re.MULTILINE) == ["nothing", "saved"], each
-        assert f"rows {trained}" in each
+    tries = [re.findall("^(saved|nothing)$", each, re.MULTILINE) for each in said]
+    assert tries[0] == ["nothing", "saved"] and tries[1][1:] == ["saved"], said  # 1 may be ahead of the death
+    for rank in range(2):
+        rows = muster.load_checkpoint(str(tmp_path / f"{rank}.ckpt"))["embedding_table"].asnumpy()
+        assert rows[:, 0].tolist() == trained

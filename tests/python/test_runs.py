@@ -237,10 +237,14 @@ import sys
 import muster
 from muster import nn
 muster.init()
-net = nn.Dense(4, 1)
-step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.01))
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+net, loss_fn = nn.Dense(4, 1), nn.MSELoss()
+optimizer = nn.SGD(net.trainable_params(), 0.01)
+grad_fn = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, optimizer.parameters)
+reducer = nn.DistributedGradReducer(optimizer.parameters)
 for _ in range(10):
-    loss = step(muster.ops.ones((4, 4)), muster.ops.ones((4, 1)))
+    loss, gradients = grad_fn(muster.ops.ones((4, 4)), muster.ops.ones((4, 1)))
+    optimizer(reducer(gradients))
 print(f"loss {float(loss.asnumpy())!r}", flush=True)
 sys.exit(int(sys.argv[1]))
 """
@@ -250,7 +254,7 @@ sys.exit(int(sys.argv[1]))
 def test_the_last_step_of_a_job_that_ends_at_once_is_listed(tmp_path, code):
     (tmp_path / "train.py").write_text(BY_HAND)
     told = subprocess.run(
-        [MUSTER, "run", "-n", "1", "--run-folder", "logs/a", "train.py", str(code)],
+        [MUSTER, "run", "-n", "2", "--run-folder", "logs/a", "train.py", str(code)],
         cwd=tmp_path,
         env=ENVIRONMENT,
         capture_output=True,

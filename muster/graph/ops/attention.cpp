@@ -63,29 +63,18 @@ Shape result_shape(const Given& in, const Attributes& attributes) {
 }
 
 Result<> check_shapes(const Given& in) {
+  using muster::to_string;
   const Shape &q = in.q.shape, &k = in.k.shape, &v = in.v.shape;
   if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4)
-    return bad(
-        "{}: q, k and v have the axes (samples, heads, rows, depth), not {}, {} and {}: reshape those of "
-        "one head to (samples, 1, rows, depth)",
-        name, muster::to_string(q), muster::to_string(k), muster::to_string(v));
+    return bad("{}: q, k, v have axes (samples, heads, rows, depth), not {}, {} and {}; one head is 1 there",
+               name, to_string(q), to_string(k), to_string(v));
   if (q[0] != k[0] || q[3] != k[3])
-    return bad("{}: q {} and k {} differ in samples or depth", name, muster::to_string(q),
-               muster::to_string(k));
+    return bad("{}: q {} and k {} differ in samples or depth", name, to_string(q), to_string(k));
   if (k[0] != v[0] || k[1] != v[1] || k[2] != v[2])
-    return bad("{}: k {} and v {} differ in samples, heads or rows", name, muster::to_string(k),
-               muster::to_string(v));
+    return bad("{}: k {} and v {} differ in samples, heads or rows", name, to_string(k), to_string(v));
   if (k[1] == 0 || q[1] % k[1] != 0)
     return bad("{}: {} heads of q cannot share {} heads of k and v: give a multiple", name, q[1], k[1]);
   return {};
-}
-
-// A mask of each sample's keys, such as of what is padded.
-std::string way_out(const Given& in) {
-  const Shape products = products_shape(in), &mask = in.mask->shape;
-  if (mask.rank() != 2 || mask[0] != products[0] || mask[1] != products[3]) return {};
-  return fmt::format(": reshape what it says of each sample's keys to {}",
-                     muster::to_string(Shape{products[0], 1, 1, products[3]}));
 }
 
 Result<> check_fill(const Given& in, const Attributes& attributes) {
@@ -101,20 +90,20 @@ Result<> check_fill(const Given& in, const Attributes& attributes) {
 }
 
 Result<> check(const Given& in, const Attributes& attributes) {
+  using muster::to_string;
   MUSTER_TRY_VOID(require_floating(name, in.q));
   if (in.k.dtype != in.q.dtype || in.v.dtype != in.q.dtype)
-    return bad("{}: q, k and v differ in dtype: {}, {} and {}", name, muster::to_string(in.q.dtype),
-               muster::to_string(in.k.dtype), muster::to_string(in.v.dtype));
+    return bad("{}: q, k, v differ in dtype: {}, {} and {}", name, to_string(in.q.dtype),
+               to_string(in.k.dtype), to_string(in.v.dtype));
   MUSTER_TRY_VOID(check_shapes(in));
   if (in.mask != nullptr) {
     const bool is_added = in.mask->dtype == in.q.dtype || in.mask->dtype == computed_in(in.q.dtype);
     if (in.mask->dtype != DType::bool_ && !is_added)
-      return bad(
-          "{}: the mask must be bool (true: is seen) or {} (added), not {}: cast it, as by mask.astype(bool)",
-          name, muster::to_string(in.q.dtype), muster::to_string(in.mask->dtype));
+      return bad("{}: the mask must be bool (true: is seen) or {} (added), not {}: cast it", name,
+                 to_string(in.q.dtype), to_string(in.mask->dtype));
     if (!broadcasts_to(in.mask->shape, products_shape(in)))
-      return bad("{}: the mask {} does not broadcast to (samples, heads, queries, keys) {}{}", name,
-                 muster::to_string(in.mask->shape), muster::to_string(products_shape(in)), way_out(in));
+      return bad("{}: the mask {} does not broadcast to {}; that of keys is (samples, 1, 1, keys)", name,
+                 to_string(in.mask->shape), to_string(products_shape(in)));
   }
   if (in.scale != nullptr && in.scale->shape.elements() != 1)
     return bad("{}: the scale is one number, not {}", name, to_string(*in.scale));
