@@ -61,7 +61,8 @@ TEST(JobJson, SaysWhoWaitsAndInWhichCall) {
     return static_cast<std::size_t>(std::ranges::find(columns, name) - columns.begin());
   };
   std::vector<std::pair<bool, int>> told;
-  for (const auto& row : state_json(job, 5)["ranks"])
+  const auto state = state_json(job, 5);
+  for (const auto& row : state["ranks"])
     told.emplace_back(row.at(at("calls")).get<bool>(), row.at(at("call")).get<int>());
   EXPECT_THAT(told, ElementsAre(std::pair(true, 0), std::pair(true, 0), std::pair(true, 18)));
 }
