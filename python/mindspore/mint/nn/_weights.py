@@ -178,10 +178,6 @@ class PReLU(Cell):
         return F.prelu(x, self.weight)
 
 
-def _several(value, count):
-    return (value,) * count if isinstance(value, int) else tuple(value)
-
-
 class _Convolution(Cell):
     """The convolution with a learned weight, plus a bias.
 
@@ -221,11 +217,11 @@ class _Convolution(Cell):
         if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
             raise ValueError(f"{name}: padding_mode is 'zeros', 'reflect', ..., not {padding_mode!r}")
         kernel_size, stride, dilation = (
-            _several(each, self._axes) for each in (kernel_size, stride, dilation)
+            F._several(each, self._axes) for each in (kernel_size, stride, dilation)
         )
         _set(self, in_channels=in_channels, out_channels=out_channels, kernel_size=kernel_size)
         _set(self, stride=stride, dilation=dilation, groups=groups, padding_mode=padding_mode)
-        self.padding = padding if isinstance(padding, str) else _several(padding, self._axes)
+        self.padding = padding if isinstance(padding, str) else F._several(padding, self._axes)
         shape = (*self._channels_of_weight(), *kernel_size)
         own = _near_zero(math.prod(shape[1:]))
         self.weight = _parameter(own, shape, dtype, "weight")
@@ -299,7 +295,7 @@ class ConvTranspose2d(_Convolution):
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype=dtype
         )
-        self.output_padding = _several(output_padding, 2)
+        self.output_padding = F._several(output_padding, 2)
 
     def _channels_of_weight(self):
         return self.in_channels, self.out_channels // self.groups

@@ -293,8 +293,9 @@ def _of_samples(input, rank, function):
     return ops.squeeze(function(ops.expand_dims(input, 0)), 0)
 
 
-def _pair(value):
-    return (value, value) if isinstance(value, int) else tuple(value)
+def _several(value, axes):
+    """One number for each axis."""
+    return (value,) * axes if isinstance(value, int) else tuple(value)
 
 
 def _transposed_sizes(sizes, kernel, stride, padding, dilation):
@@ -316,9 +317,9 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
         groups: Channels are split into as many.
         dilation: Of the convolution, a number or (height, width).
     """
-    stride, padding, dilation = _pair(stride), _pair(padding), _pair(dilation)
+    stride, padding, dilation = (_several(each, 2) for each in (stride, padding, dilation))
     least = _transposed_sizes(input.shape[-2:], weight.shape[2:], stride, padding, dilation)
-    sizes = [size + more for size, more in zip(least, _pair(output_padding), strict=True)]
+    sizes = [size + more for size, more in zip(least, _several(output_padding, 2), strict=True)]
 
     def transposed(x):
         def weighed(images):
