@@ -1,5 +1,7 @@
 """Jobs that recover, over several hosts (needs root, Linux and `ip`)."""
 
+import contextlib
+import os
 import subprocess
 
 import pytest
@@ -8,6 +10,7 @@ from job import Job
 
 SCRIPT = """
 import hashlib
+import os
 import numpy as np
 import muster as ms
 from muster import nn, train
@@ -25,6 +28,7 @@ class Says(train.Callback):
     def on_train_step_end(self, context):
         if context.original_args().cur_step_num == 50:
             print("under way", flush=True)
+            os.read(os.open(os.environ["GATE"], os.O_RDONLY), 1)
 
 net = nn.SequentialCell(nn.Dense(16, 64), nn.Tanh(), nn.Dense(64, 3))
 model = train.Model(net, nn.CrossEntropyLoss(), nn.Momentum(net.trainable_params(), 1e-2, 0.9))
@@ -40,7 +44,29 @@ def two_hosts():
         yield hosts
 
 
-def start(hosts, recovery):
+@pytest.fixture
+def gate(tmp_path):
+    """A pipe at which workers wait: a training of 4,000 steps may be shorter than the start of `ip`."""
+    path = tmp_path / "gate"
+    os.mkfifo(path)
+    with contextlib.closing(Gate(path)) as gate:
+        yield gate
+
+
+class Gate:
+    def __init__(self, path):
+        self.path = path
+        self._pipe = os.open(path, os.O_RDWR)
+
+    def open(self):
+        """Lets through who waits, and who comes again after a recovery."""
+        os.write(self._pipe, b"x" * 100)
+
+    def close(self):
+        os.close(self._pipe)
+
+
+def start(hosts, recovery, gate):
     return Job(
         SCRIPT,
         2,
@@ -50,6 +76,7 @@ def start(hosts, recovery):
         MS_TOPO_TIMEOUT="60",
         MS_ENABLE_RECOVERY="1",
         MS_RECOVERY_PATH=str(recovery),
+        GATE=str(gate.path),
     )
 
 
@@ -69,17 +96,18 @@ def mute(other):
 )
 @needs_namespaces
 def test_a_host_that_was_given_up_comes_back_and_the_bits_are_the_same(
-    two_hosts, tmp_path, host, break_and_mend
+    two_hosts, tmp_path, gate, host, break_and_mend
 ):
     break_it, mend_it = break_and_mend
-    with start(two_hosts, tmp_path / "unbroken") as job:
-        unbroken = result(job)
-    with start(two_hosts, tmp_path / "broken") as job:
+    with start(two_hosts, tmp_path / "broken", gate) as job:
         for worker in job.workers:
             worker.wait_for_line("under way")
         subprocess.run([*two_hosts[host], *break_it.split()], check=True)
+        gate.open()
         job.scheduler.wait_for_line(r"no heartbeat came for 2 s \(MS_NODE_TIMEOUT\)")
         job.workers[0].wait_for_line("epoch 2: waiting for node 1")
         subprocess.run([*two_hosts[host], *mend_it.split()], check=True)
-        assert result(job) == unbroken
+        broken = result(job)
         assert "epoch 2: all are there again" in job.scheduler.output()
+    with start(two_hosts, tmp_path / "unbroken", gate) as job:
+        assert result(job) == broken
