@@ -1,5 +1,10 @@
 // concat and split: each undoes the other.
+#include <algorithm>
+#include <string>
+#include <utility>
+
 #include "muster/graph/ops/array.h"
+#include "muster/graph/ops/primitive.h"
 #include "muster/graph/sharding/dimensions.h"
 #include "muster/tensor/tensor.h"
 
@@ -73,6 +78,54 @@ struct Settings {
   std::size_t element_bytes = 0;
 };
 
+// "aBcd16b": blocks of 16 channels, and no other blocks. Of such tensors without padding a part of the
+// channels of one sample lies together, as in row-major order. 0 for other formats.
+std::int64_t channels_in_a_block(const FormatPtr& format) {
+  const std::string name = format == nullptr ? "" : format->name();
+  const std::size_t digits = name.find_first_of("0123456789");
+  if (digits == std::string::npos || (name.substr(0, digits) != "aBcd" && name.substr(0, digits) != "aBcde"))
+    return 0;
+  std::size_t end = 0;
+  const std::int64_t block = std::stoll(name.substr(digits), &end);
+  return name.substr(digits + end) == "b" ? block : 0;
+}
+
+// The format in blocks of channels in which the most elements come; null where there is none that all parts
+// can have without padding.
+FormatPtr common_format(std::span<const TensorType> come, std::span<const FormatPtr> formats,
+                        std::span<const TensorType> parts, std::size_t axis) {
+  if (axis != 1 || formats.empty()) return nullptr;
+  std::int64_t in_blocks = 0, all = 0;
+  FormatPtr found;
+  for (std::size_t i = 0; i < come.size(); ++i) {
+    const std::int64_t elements = come[i].shape.elements();
+    all += elements;
+    if (channels_in_a_block(formats[i]) == 0) continue;
+    in_blocks += elements;
+    if (found == nullptr) found = formats[i];
+  }
+  const std::int64_t block = channels_in_a_block(found);
+  const auto fits = [&](const TensorType& part) { return block > 0 && part.shape[1] % block == 0; };
+  return 2 * in_blocks > all && std::ranges::all_of(parts, fits) ? found : nullptr;
+}
+
+// The same order of elements for tensors of other types.
+std::vector<FormatPtr> like(const FormatPtr& format, std::span<const TensorType> types) {
+  std::vector<FormatPtr> made;
+  for (const TensorType& type : types)
+    made.push_back(primitive_library()->format_named(type.shape, type.dtype, format->name()));
+  return made;
+}
+
+// Copies that are the same in that format.
+Prepared in_format(Prepared copies, std::vector<FormatPtr> inputs, std::vector<FormatPtr> outputs) {
+  const auto is_missing = [](const FormatPtr& format) { return format == nullptr; };
+  if (std::ranges::any_of(inputs, is_missing) || std::ranges::any_of(outputs, is_missing)) return copies;
+  copies.input_formats = std::move(inputs);
+  copies.output_formats = std::move(outputs);
+  return copies;
+}
+
 // The copies between the parts and the whole, in the direction that `to_whole` says.
 Prepared prepare_parts(std::span<const TensorType> parts, const TensorType& whole, std::size_t axis,
                        bool to_whole) {
@@ -93,12 +146,18 @@ Prepared prepare_parts(std::span<const TensorType> parts, const TensorType& whol
 
 Prepared prepare_concat(const Signature& signature) {
   const auto axis = axis_of("concat", signature.attributes, signature.inputs[0].shape);
-  return prepare_parts(signature.inputs, signature.outputs[0], *axis, true);
+  Prepared copies = prepare_parts(signature.inputs, signature.outputs[0], *axis, true);
+  const FormatPtr format = common_format(signature.inputs, signature.formats, signature.inputs, *axis);
+  if (format == nullptr) return copies;
+  return in_format(std::move(copies), like(format, signature.inputs), like(format, signature.outputs));
 }
 
 Prepared prepare_split(const Signature& signature) {
   const auto axis = axis_of("split", signature.attributes, signature.inputs[0].shape);
-  return prepare_parts(signature.outputs, signature.inputs[0], *axis, false);
+  Prepared copies = prepare_parts(signature.outputs, signature.inputs[0], *axis, false);
+  const FormatPtr format = common_format(signature.inputs, signature.formats, signature.outputs, *axis);
+  if (format == nullptr) return copies;
+  return in_format(std::move(copies), like(format, signature.inputs), like(format, signature.outputs));
 }
 
 template <bool to_whole>

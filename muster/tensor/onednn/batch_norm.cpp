@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "muster/tensor/onednn/primitive.h"
 
@@ -10,18 +11,41 @@ using Backward = dnnl::batch_normalization_backward;
 using Flags = dnnl::normalization_flags;
 using dnnl::prop_kind;
 
-// The order in which x comes, when the library is free to keep it.
-Desc x_order(const PrimitiveSetting& setting, const kernels::BatchNormSize& size) {
-  const Desc row_major = plain({size.batch, size.channels, size.inner, 1}, data_type(setting.dtype));
-  if (!setting.free || setting.formats.empty()) return row_major;
-  return desc_of(setting.formats[0], row_major);
-}
-
 Flags flags_of(const kernels::BatchNormSize& size, bool relu) {
   Flags flags = Flags::use_scale | Flags::use_shift;
   if (!size.training) flags |= Flags::use_global_stats;
   if (relu) flags |= Flags::fuse_norm_relu;
   return flags;
+}
+
+Forward::primitive_desc forward_desc(const Desc& x, const kernels::BatchNormSize& size, bool relu) {
+  const auto kind = size.training || relu ? prop_kind::forward_training : prop_kind::forward_inference;
+  return {engine(), kind, x, x, static_cast<float>(size.eps), flags_of(size, relu), attributes()};
+}
+
+constexpr std::int64_t channels_in_blocks_min = 8;  // of fewer, most of a block would be padding
+
+// The orders that x may have, when the library is free to bring it into another: as it comes, in blocks of
+// channels, row-major.
+std::vector<Desc> orders(const PrimitiveSetting& setting, const kernels::BatchNormSize& size) {
+  const auto type = data_type(setting.dtype);
+  const Desc row_major = plain({size.batch, size.channels, size.inner, 1}, type);
+  if (!setting.free || setting.formats.empty() || setting.formats[0] == nullptr) return {row_major};
+  std::vector<Desc> found{desc_of(setting.formats[0], row_major)};
+  for (const std::int64_t block : {16, 8})
+    if (const auto blocks = in_channel_blocks(found.front().get_dims(), type, block);
+        blocks && size.channels >= channels_in_blocks_min)
+      found.push_back(*blocks);
+  found.push_back(row_major);
+  return found;
+}
+
+// The first of them for which oneDNN has a kernel of its own.
+Desc x_order(const PrimitiveSetting& setting, const kernels::BatchNormSize& size, bool relu) {
+  const std::vector<Desc> all = orders(setting, size);
+  const auto suits = [&](const Desc& x) { return !is_reference(forward_desc(x, size, relu)); };
+  const auto found = std::ranges::find_if(all, suits);
+  return found == all.end() ? all.front() : *found;
 }
 
 // Bits that only oneDNN understands, whatever shape it gives them.
@@ -60,9 +84,7 @@ class ForwardPrimitive final : public DnnlPrimitive {
 };
 
 PrimitivePtr make_forward(const Desc& x, const kernels::BatchNormSize& size, bool relu) {
-  const auto kind = size.training || relu ? prop_kind::forward_training : prop_kind::forward_inference;
-  const Forward::primitive_desc pd(engine(), kind, x, x, static_cast<float>(size.eps), flags_of(size, relu),
-                                   attributes());
+  const Forward::primitive_desc pd = forward_desc(x, size, relu);
   const Desc statistics = pd.mean_desc();
   std::vector<Argument> inputs{
       {DNNL_ARG_SRC, x, 0}, {DNNL_ARG_SCALE, pd.weights_desc(), 1}, {DNNL_ARG_SHIFT, pd.weights_desc(), 2}};
@@ -102,7 +124,7 @@ PrimitivePtr make_batch_norm(const PrimitiveSetting& setting, const kernels::Bat
                              Direction direction, bool relu) {
   if (relu && !setting.free) return nullptr;  // the mask has a format of its own
   return tried(setting.threads, [&]() -> PrimitivePtr {
-    const Desc x = x_order(setting, size);
+    const Desc x = x_order(setting, size, relu);
     return direction == Direction::forward ? make_forward(x, size, relu) : make_backward(x, size, relu);
   });
 }

@@ -89,6 +89,12 @@ Desc in_order_of(const Desc& order, const Dims& dims, dnnl::memory::data_type ty
   return plain(dims, type);
 }
 
+std::optional<Desc> in_channel_blocks(const Dims& dims, dnnl::memory::data_type type, std::int64_t block) {
+  if (dims.size() == 4) return Desc(dims, type, block == 16 ? Tag::nChw16c : Tag::nChw8c);
+  if (dims.size() == 5) return Desc(dims, type, block == 16 ? Tag::nCdhw16c : Tag::nCdhw8c);
+  return std::nullopt;
+}
+
 // The order that the library calls so.
 std::optional<Tag> tag_named(const std::string& name) {
   static const std::map<std::string, Tag> tags = [] {

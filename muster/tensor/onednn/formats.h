@@ -3,7 +3,9 @@
 
 #include <dnnl.hpp>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "muster/base/base.h"
@@ -42,5 +44,13 @@ Desc desc_of(const FormatPtr& format, const Desc& otherwise);
 // The same order of axes and blocks for other dims and another type; row-major if the order of the
 // axes of images (or volumes) is none of those that kernels share.
 Desc in_order_of(const Desc& order, const Dims& dims, dnnl::memory::data_type type);
+
+// Channels (axis 1) in blocks of `block` that lie together, of images or volumes; nothing of others.
+std::optional<Desc> in_channel_blocks(const Dims& dims, dnnl::memory::data_type type, std::int64_t block);
+// Whether what the library has for all formats computes it, many times slower than its own kernels.
+template <class PrimitiveDesc>
+bool is_reference(const PrimitiveDesc& pd) {
+  return std::string_view(pd.impl_info_str()).starts_with("ref");
+}
 
 }  // namespace muster::onednn

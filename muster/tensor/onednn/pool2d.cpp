@@ -51,12 +51,14 @@ Backward::primitive_desc backward_desc(const Forward::primitive_desc& hint, cons
           p.pads_after, hint,     attributes()};
 }
 
-// The order of the first input, when the library is free to keep it.
-Desc first_order(const PrimitiveSetting& setting, std::size_t input, const Dims& dims) {
+// The order of the first input, when the library is free to keep it and has a kernel of its own for it; else
+// row-major.
+Desc first_order(const PrimitiveSetting& setting, std::size_t input, const Problem& p, algorithm kind) {
   const auto type = data_type(setting.dtype);
-  if (!setting.free || setting.formats.size() <= input || setting.formats[input] == nullptr)
-    return plain(dims, type);
-  return in_order_of(desc_of(setting.formats[input], {}), dims, type);
+  const Desc row_major = plain(p.x, type);
+  if (!setting.free || setting.formats.size() <= input || setting.formats[input] == nullptr) return row_major;
+  const Desc given = in_order_of(desc_of(setting.formats[input], {}), p.x, type);
+  return is_reference(forward_desc(given, p, kind, false)) ? row_major : given;
 }
 
 }  // namespace
@@ -67,7 +69,7 @@ PrimitivePtr make_max_pool2d(const PrimitiveSetting& setting, const kernels::Poo
     const Problem p = problem_of(size);
     const bool forward = direction == Direction::forward;
     // Backwards the positions decide: they lie as y did.
-    const Desc x = first_order(setting, forward ? 0 : 1, p.x);
+    const Desc x = first_order(setting, forward ? 0 : 1, p, algorithm::pooling_max);
     const auto hint = forward_desc(x, p, algorithm::pooling_max, false);
     if (forward)
       return std::make_shared<DnnlPrimitive>(
@@ -92,7 +94,7 @@ PrimitivePtr make_avg_pool2d(const PrimitiveSetting& setting, const kernels::Poo
     // What reaches over the padding would count for oneDNN.
     if (size.count_include_pad && (p.pads_after[0] > size.pad_bottom || p.pads_after[1] > size.pad_right))
       return nullptr;
-    const auto hint = forward_desc(first_order(setting, 0, p.x), p, kind, false);
+    const auto hint = forward_desc(first_order(setting, 0, p, kind), p, kind, false);
     if (direction == Direction::forward)
       return std::make_shared<DnnlPrimitive>(Forward(hint), hint.scratchpad_desc(),
                                              std::vector<Argument>{{DNNL_ARG_SRC, hint.src_desc(), 0}},

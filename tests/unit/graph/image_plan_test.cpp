@@ -177,6 +177,67 @@ TEST(Formats, AreKeptBetweenKernels) {
   EXPECT_LE(count(text, "reorder ["), 3) << text;  // the images, the weight and the output
 }
 
+// What a dense block does: its images beside what a convolution makes of them, again and again.
+Value densely_joined(std::span<const Value> in) {
+  const Attributes channels{{"axis", std::int64_t{1}}};
+  Value y = apply("conv2d", {in[0], in[1]});
+  for (int i = 0; i < 3; ++i)
+    y = apply("conv2d", {apply("concat", {y, apply("relu", {y})}, channels), in[2]});
+  return apply("reduce_sum", {apply("mul", {y, y})});
+}
+
+void expect_near_doubles(Function& function, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> exact;
+  for (const Tensor& input : inputs) exact.push_back(input.cast(DType::float64));
+  const auto found = function.call(inputs, {}, {.threads = 2}).value();
+  const std::string text = plan_text(function);
+  const auto expected = function.call(exact, {}, {}).value();
+  for (std::size_t i = 0; i < found.size(); ++i)
+    EXPECT_LT(distance(found[i], expected[i]), 1e-5) << "output " << i << "\n" << text;
+}
+
+TEST(Formats, AreKeptWhereChannelsAreJoinedAndCut) {
+  if (primitive_library() == nullptr) GTEST_SKIP() << "there is no primitive library here";
+  for (const std::int64_t count_of_channels : {16, 20}) {  // whole blocks of channels, and others
+    const auto function =
+        value_and_grad("dense block", [](std::span<const Value> in) -> Values { return densely_joined(in); },
+                       {.parameters = {}, .positions = {0, 1, 2}});
+    const Shape weight{count_of_channels, 2 * count_of_channels, 1, 1};
+    const std::vector<Tensor> inputs{normal<float>({2, 8, 9, 9}, 1),
+                                     normal<float>({count_of_channels, 8, 3, 3}, 2),
+                                     normal<float>(weight, 3)};
+    ASSERT_TRUE(function->call(inputs, {}, {}));
+    if (count_of_channels == 16) {
+      EXPECT_LE(count(plan_text(*function), "reorder ["), 12);
+    }
+    expect_near_doubles(*function, inputs);
+  }
+}
+
+// The library computes batch_norm in blocks of 4 channels a hundred times slower than in others.
+TEST(Formats, OfGroupedConvolutionsAreNotThoseThatAreSlow) {
+  if (primitive_library() == nullptr) GTEST_SKIP() << "there is no primitive library here";
+  const auto function = value_and_grad(
+      "grouped",
+      [](std::span<const Value> in) -> Values {
+        const Value y = apply("conv2d", {in[0], in[1]}, {{"group", std::int64_t{3}}});
+        const Value normed = apply("batch_norm", {y, in[2], in[3], in[4], in[5]}, {{"training", true}});
+        const Value pooled = apply("avg_pool2d", {normed}, {{"kernel", std::vector<std::int64_t>{3, 3}}});
+        return apply("reduce_sum", {apply("mul", {pooled, pooled})});
+      },
+      {.parameters = {}, .positions = {0, 1, 2, 3}});
+  const std::vector<Tensor> inputs{
+      normal<float>({2, 12, 9, 9}, 1), normal<float>({12, 4, 1, 1}, 2),
+      normal<float>({12}, 3),          normal<float>({12}, 4),
+      normal<float>({12}, 5),          Tensor::from<float>(std::vector(12, 1.0F), {12})};
+  ASSERT_TRUE(function->call(inputs, {}, {}));
+  const std::string text = plan_text(*function);
+  for (const std::string_view op : {"batch_norm", "avg_pool2d"})
+    for (std::size_t at = text.find(op); at != std::string::npos; at = text.find(op, at + 1))
+      EXPECT_THAT(text.substr(at, text.find('\n', at) - at), Not(HasSubstr("4b"))) << text;
+  expect_near_doubles(*function, inputs);
+}
+
 // relu keeps the library's order; the library has no numbers of 8 bytes.
 TEST(Formats, EndAtACastToADtypeThatTheLibraryLacks) {
   for (const DType dtype : {DType::float64, DType::int64, DType::bool_}) {
