@@ -76,7 +76,7 @@ void run_reorder(const PrimitivePtr& primitive, std::byte* from, std::byte* to, 
 }  // namespace
 
 const Tensor& Parameter::materialize(std::uint64_t seed) {
-  MUSTER_CHECK(absence() == nullptr, "a parameter was read that another worker has");
+  if (absence() != nullptr) throw Exception(Code::invalid_argument, *absence());
   if (!materialized()) {
     Tensor made = served_rows_ ? Tensor::zeros(type_.dtype, type_.shape) : Tensor(type_.dtype, type_.shape);
     if (!served_rows_) initializer_(made, RandomStream(seed, hash_text(stream_name())));
@@ -86,7 +86,8 @@ const Tensor& Parameter::materialize(std::uint64_t seed) {
 }
 
 const Tensor& Parameter::storage() const {
-  MUSTER_CHECK(materialized(), "a parameter was read before it was made");
+  if (!materialized())
+    throw Exception(Code::invalid_argument, fmt::format("parameter '{}' has no values yet", name_));
   if (!plain_.defined()) {
     Tensor made(type_.dtype, held_type().shape);
     run_reorder(format_->to_plain, formatted_->data(), made.bytes(), format_->threads);

@@ -46,13 +46,14 @@ const TensorType& Value::type() const {
 }
 
 const Tensor& Value::tensor() const {
-  MUSTER_CHECK(is_concrete(), "the tensor of a value that has none was read");
-  return state_->tensor;
+  if (is_concrete()) return state_->tensor;
+  read().value();
+  return state_->parameter->storage();
 }
 
 const ParameterPtr& Value::parameter() const {
-  MUSTER_CHECK(is_parameter(), "the parameter of a value that is none was read");
-  return state_->parameter;
+  if (is_parameter()) return state_->parameter;
+  throw Exception(Code::invalid_argument, fmt::format("{} is no parameter", to_string(type())));
 }
 
 const void* Value::identity() const {

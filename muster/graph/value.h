@@ -50,9 +50,10 @@ class Value {
   DType dtype() const { return type().dtype; }
   const Shape& shape() const { return type().shape; }
 
-  // Of a concrete value.
+  // The elements now, for as long as this value lives and a parameter is not written; throws read()'s error,
+  // but gives an absent tensor as it is.
   const Tensor& tensor() const;
-  // Of a parameter value.
+  // Throws where it is none.
   const ParameterPtr& parameter() const;
   // The elements now, or an error that says why there are none: a traced tensor has no value while its graph
   // is made (so code cannot branch on it), an absent one is on another worker.

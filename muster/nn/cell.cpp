@@ -156,7 +156,9 @@ void Cell::restore(CellState state) {
 }
 
 void Cell::insert_child(std::string_view name, std::shared_ptr<Cell> child) {
-  MUSTER_CHECK(child != nullptr && child.get() != this, "a cell needs a child other than itself");
+  if (child == nullptr || child.get() == this)
+    throw Exception(Code::invalid_argument, fmt::format("{}: child '{}' is {}", class_name_, name,
+                                                        child ? "the cell itself" : "null"));
   if (auto_prefix_) child->set_path(path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name));
   const auto same_name = [&](const auto& entry) { return entry.first == name; };
   const auto found = std::find_if(children_.begin(), children_.end(), same_name);
@@ -177,7 +179,8 @@ bool Cell::keeps_param(std::string_view name) const {
 }
 
 void Cell::insert_param(std::string_view name, ParameterPtr parameter) {
-  MUSTER_CHECK(parameter != nullptr, "a cell needs a parameter");
+  if (parameter == nullptr)
+    throw Exception(Code::invalid_argument, fmt::format("{}: parameter '{}' is null", class_name_, name));
   for (const auto& [own, member] : members_) {
     if (own != name) continue;
     if ((*member)->is_statistic()) parameter->mark_statistic();

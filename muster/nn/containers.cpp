@@ -4,12 +4,22 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "muster/nn/ops.h"
 #include "muster/nn/values.h"
 
 namespace muster::nn {
+
+namespace {
+
+[[noreturn]] void refuse_index(const CellSequence& cells, std::string_view what, std::size_t index) {
+  throw Exception(Code::invalid_argument, fmt::format("{}.{}: there is no place {} among {} cells",
+                                                      cells.class_name(), what, index, cells.size()));
+}
+
+}  // namespace
 
 // A part of a sequence has keys of later places.
 void CellSequence::append(CellPtr cell) {
@@ -20,7 +30,7 @@ void CellSequence::append(CellPtr cell) {
 }
 
 void CellSequence::insert(std::size_t index, CellPtr cell) {
-  MUSTER_CHECK(index <= size(), "a cell was inserted beyond the end");
+  if (index > size()) refuse_index(*this, "insert", index);
   append(std::move(cell));
   for (std::size_t last = size() - 1; last > index; --last) {
     CellPtr moved = at(last);
@@ -34,7 +44,7 @@ void CellSequence::replace(std::size_t index, CellPtr cell) {
 }
 
 void CellSequence::erase(std::size_t index) {
-  MUSTER_CHECK(index < size(), "there is no cell to erase");
+  if (index >= size()) refuse_index(*this, "erase", index);
   for (; index + 1 < size(); ++index) replace(index, CellPtr(at(index + 1)));
   remove(std::string(children().back().first));
 }

@@ -26,7 +26,9 @@ void write(const Tensor& out, Number number) {
   };
   if (out.dtype() == DType::bfloat16) return write_low(out.data<bfloat16>());
   if (out.dtype() == DType::float16) return write_low(out.data<float16>());
-  MUSTER_CHECK(out.dtype() == DType::float32, "initializers make floating parameters");
+  if (out.dtype() != DType::float32)
+    throw Exception(Code::invalid_argument,
+                    fmt::format("an initializer fills floating parameters, not {}", to_string(out.dtype())));
   for (std::uint64_t i = 0; i < count; ++i) out.data<float>()[i] = static_cast<float>(number(i));
 }
 
@@ -173,7 +175,7 @@ Initializer he_normal(double negative_slope, Fan fan, Nonlinearity nonlinearity)
 
 Initializer identity() {
   return [](const Tensor& out, const RandomStream&) {
-    MUSTER_CHECK(out.shape().rank() == 2, "the identity initializer fills matrices");
+    require_fitting({.name = "identity", .rank_min = 2, .rank_max = 2}, out.shape()).value();
     const auto columns = static_cast<std::uint64_t>(out.shape()[1]);
     write(out, [&](std::uint64_t i) { return i / columns == i % columns ? 1.0 : 0.0; });
   };
@@ -181,7 +183,7 @@ Initializer identity() {
 
 Initializer orthogonal(double gain) {
   return [=](const Tensor& out, const RandomStream& stream) {
-    MUSTER_CHECK(out.shape().rank() >= 2, "the orthogonal initializer needs two axes");
+    require_fitting({.name = "orthogonal", .rank_min = 2}, out.shape()).value();
     if (out.elements() == 0) return;
     const auto rows = static_cast<std::size_t>(out.shape()[0]);
     const std::size_t columns = static_cast<std::size_t>(out.elements()) / rows;
@@ -237,7 +239,7 @@ Initializer variance_scaling(VarianceScalingOptions options) {
 
 Initializer sparse(double sparsity, double sigma) {
   return [=](const Tensor& out, const RandomStream& stream) {
-    MUSTER_CHECK(out.shape().rank() == 2, "the sparse initializer fills matrices");
+    require_fitting({.name = "sparse", .rank_min = 2, .rank_max = 2}, out.shape()).value();
     const auto rows = static_cast<std::uint64_t>(out.shape()[0]);
     const auto columns = static_cast<std::uint64_t>(out.shape()[1]);
     const auto count = static_cast<std::uint64_t>(std::ceil(sparsity * static_cast<double>(rows)));
@@ -252,7 +254,7 @@ Initializer sparse(double sparsity, double sigma) {
 Initializer dirac(std::int64_t groups) {
   return [=](const Tensor& out, const RandomStream&) {
     const Shape& shape = out.shape();
-    MUSTER_CHECK(shape.rank() >= 3 && shape[0] % groups == 0, "the caller checks the shape of dirac");
+    require_fitting({.name = "dirac", .rank_min = 3, .rank_max = 5, .groups = groups}, shape).value();
     const std::int64_t channels = shape[0] / groups;
     write(out, [&](std::uint64_t i) {
       auto place = static_cast<std::int64_t>(i);

@@ -80,7 +80,7 @@ Initializer dirac(std::int64_t groups = 1);
 // An initializer with the axes that it needs; the caller checks before it makes a parameter.
 struct InitializerKind {
   std::string_view name;
-  Initializer fill;
+  Initializer fill = {};
   std::size_t rank_min = 0;
   std::size_t rank_max = 16;
   std::int64_t groups = 1;  // must divide the first axis

@@ -129,7 +129,8 @@ void Optimizer::check_settings(const ParameterGroups& parameters, const Settings
     if (group.learning_rate) check_rate(class_name(), *group.learning_rate).value();
     if (group.weight_decay) check_decay(class_name(), *group.weight_decay).value();
     for (const ParameterPtr& parameter : group.parameters) {
-      MUSTER_CHECK(parameter != nullptr, "an optimizer was given no parameter");
+      if (parameter == nullptr)
+        throw Exception(Code::invalid_argument, fmt::format("{}: a parameter is null", class_name()));
       if (std::find(known.begin(), known.end(), parameter.get()) != known.end())
         throw Exception(Code::invalid_argument,
                         fmt::format("{}: parameter '{}' was given twice", class_name(), parameter->name()));

@@ -77,6 +77,31 @@ Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::
   return entries;
 }
 
+Result<Tensor> read_parameter(const graph::ParameterPtr& parameter) {
+  if (const std::string* reason = parameter->absence()) return fail(Code::invalid_argument, *reason);
+  if (const std::string divided = parameter->division_text(); !divided.empty())
+    return fail(Code::invalid_argument, divided);
+  return parameter->materialize(seed()).clone();
+}
+
+Result<> copy_parameters(std::span<const graph::ParameterPtr> from, std::span<const graph::ParameterPtr> to) {
+  if (from.size() != to.size())
+    return fail(Code::invalid_argument,
+                fmt::format("copy_parameters: {} parameters are no copy of {}", to.size(), from.size()));
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (from[i]->type() != to[i]->type())
+      return fail(Code::invalid_argument, fmt::format("copy_parameters: '{}' is {}, '{}' {}", from[i]->name(),
+                                                      graph::to_string(from[i]->type()), to[i]->name(),
+                                                      graph::to_string(to[i]->type())));
+  std::vector<Tensor> values;
+  for (const graph::ParameterPtr& parameter : from) {
+    MUSTER_TRY(Tensor value, read_parameter(parameter));
+    values.push_back(std::move(value));
+  }
+  for (std::size_t i = 0; i < to.size(); ++i) MUSTER_TRY_VOID(to[i]->set(values[i]));
+  return {};
+}
+
 Result<> save_parameters(std::span<const graph::ParameterPtr> parameters, const std::string& path,
                          Files& files) {
   MUSTER_TRY(const std::vector<checkpoint::Entry> entries, gather_parameters(parameters));

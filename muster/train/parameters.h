@@ -24,6 +24,12 @@ Result<std::vector<checkpoint::Entry>> load_checkpoint(const std::string& path);
 // have them, and all workers make this call with the same parameters.
 Result<std::vector<checkpoint::Entry>> gather_parameters(std::span<const graph::ParameterPtr> parameters);
 
+// The elements of one that this process has, made first where they are not yet: a copy.
+Result<Tensor> read_parameter(const graph::ParameterPtr& parameter);
+// `to` takes the elements of `from`, in order: a target network, an average, the best so far. Numbers, dtypes
+// and shapes have to be equal, or nothing is copied.
+Result<> copy_parameters(std::span<const graph::ParameterPtr> from, std::span<const graph::ParameterPtr> to);
+
 // The same as a checkpoint file.
 Result<> save_parameters(std::span<const graph::ParameterPtr> parameters, const std::string& path,
                          Files& files = real_files());

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,12 @@
 #include "muster/train/reducer.h"
 
 namespace muster::train {
+
+struct TrainStepOptions {
+  // The gradients, averaged over all workers, are made shorter where all together are longer than this
+  // (nn::clip_by_global_norm). Not of a network that is divided over workers.
+  std::optional<double> clip_norm = {};
+};
 
 // Loss, gradients, their mean over all workers, and the optimizer's update:
 //
@@ -25,19 +32,22 @@ class TrainStep {
   // Gives the loss of a batch.
   using Forward = std::function<nn::Value(std::span<const nn::Value>)>;
 
-  TrainStep(const Forward& forward, nn::Optimizer& optimizer)
-      : TrainStep(forward, std::vector<nn::Optimizer*>{&optimizer}) {}
+  TrainStep(const Forward& forward, nn::Optimizer& optimizer, TrainStepOptions options = {})
+      : TrainStep(forward, std::vector<nn::Optimizer*>{&optimizer}, options) {}
   // Several optimizers, which update one after the other, each its own parameters.
-  TrainStep(const Forward& forward, std::vector<nn::Optimizer*> optimizers);
+  TrainStep(const Forward& forward, std::vector<nn::Optimizer*> optimizers, TrainStepOptions options = {});
   // The loss is loss_fn(network(all but the last), the last): data and label.
-  TrainStep(nn::Cell& network, nn::Cell& loss_fn, nn::Optimizer& optimizer);
+  TrainStep(nn::Cell& network, nn::Cell& loss_fn, nn::Optimizer& optimizer, TrainStepOptions options = {});
 
   // The loss of this worker's batch, before the update.
   Tensor operator()(std::span<const Tensor> batch);
 
  private:
+  Result<std::vector<Tensor>> clipped(std::vector<Tensor> gradients, const graph::RunContext& context);
+
   std::vector<nn::Optimizer*> optimizers_;
   std::shared_ptr<graph::Function> loss_and_gradients_;
+  std::shared_ptr<graph::Function> clip_;  // null: they stay as they are
   DistributedReducer reducer_;
 };
 

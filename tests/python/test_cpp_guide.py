@@ -27,11 +27,12 @@ def run(*command, **options):
 def build(folder, program):
     (folder / "main.cpp").write_text(program)
     (folder / "more.cpp").write_text(
-        "#include <muster/muster.h>\nusing namespace muster;\n"
+        "#include <muster/muster.h>\n#include <cstdio>\nusing namespace muster;\n"
         + block("**Layers and operations.**", "cpp")
         + block("**Cells with several outputs**", "cpp")
         + "void train_by(LeNet& network, nn::Optimizer& optimizer) {\n"
         + block("**A loss of your own**", "cpp")
+        + block("**Gradients that grow too long", "cpp")
         + "}\n"
     )
     (folder / "readme.cpp").write_text(block("## In C++", "cpp", README))

@@ -195,5 +195,25 @@ TEST(Initializers, AreFoundByName) {
   EXPECT_THAT(initializer_named("orthogonal2").error().message, Mentions("initializer", "'orthogonal2'"));
 }
 
+// What a program gets wrong is an error that it can catch, with names in it.
+TEST(Cell, RefusesWhatIsNoChildAndPlacesThatAreNotThere) {
+  SequentialCell net{std::make_shared<ReLU>()};
+  EXPECT_THAT(ERROR_OF(net.insert_child("head", nullptr)), Mentions("SequentialCell", "'head'", "null"));
+  EXPECT_THAT(ERROR_OF(net.insert_param("scale", nullptr)), Mentions("SequentialCell", "'scale'", "null"));
+  EXPECT_THAT(ERROR_OF(net.insert(2, std::make_shared<ReLU>())), Mentions("insert", "place 2", "1 cells"));
+  EXPECT_THAT(ERROR_OF(net.erase(1)), Mentions("erase", "place 1", "1 cells"));
+  EXPECT_EQ(net.size(), 1);
+}
+
+TEST(Initializer, RefusesShapesThatItCannotFill) {
+  const auto made = [](const graph::Initializer& fill, Shape shape) {
+    return ERROR_OF(graph::Parameter("p", {DType::float32, shape}, fill).materialize(1));
+  };
+  EXPECT_THAT(made(identity(), {3}), Mentions("identity", "2 axes", "(3,)"));
+  EXPECT_THAT(made(orthogonal(), {3}), Mentions("orthogonal", "2 axes at least", "(3,)"));
+  EXPECT_THAT(made(sparse(0.5), {3, 3, 3}), Mentions("sparse", "2 axes", "(3, 3, 3)"));
+  EXPECT_THAT(made(dirac(2), {3, 1, 1}), Mentions("dirac", "(3, 1, 1)", "2 equal groups"));
+}
+
 }  // namespace
 }  // namespace muster::nn

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "muster/train/job.h"
+#include "muster/train/parameters.h"
 #include "tests/unit/base/error_of.h"
 #include "tests/unit/base/mentions.h"
 
@@ -46,6 +47,41 @@ TEST(TrainStep, TakesALossWrittenAsAFunction) {
                  optimizer);
   EXPECT_EQ(step(std::vector{numbers({1, 2})}).item<float>(), 3);
   EXPECT_EQ(line.slope->storage().item<float>(), -2);
+}
+
+// The gradient, -10, is made 4 long.
+TEST(TrainStep, ClipsTheGradientsToANormThatIsGiven) {
+  Line line;
+  nn::MSELoss loss_fn;
+  nn::SGD optimizer(line, {.learning_rate = 0.5});
+  TrainStep step(line, loss_fn, optimizer, {.clip_norm = 4});
+  step(std::vector{numbers({1, 2}), numbers({3, 6})});
+  EXPECT_EQ(read_parameter(line.slope).value().item<float>(), 3);  // 1 - 0.5 * -4
+  EXPECT_THAT(ERROR_OF(TrainStep(line, loss_fn, optimizer, {.clip_norm = 0})),
+              Mentions("clip_norm", "above 0"));
+}
+
+TEST(Parameters, AreCopiedWherePairsFit) {
+  Line line, target;
+  EXPECT_TRUE(target.slope->set(Tensor::scalar(7.0F)));
+  copy_parameters(target.parameters(), line.parameters()).value();
+  EXPECT_EQ(read_parameter(line.slope).value().item<float>(), 7);
+  nn::Dense other(2, 2);
+  EXPECT_THAT(ERROR_OF(copy_parameters(other.parameters(), line.parameters()).value()),
+              Mentions("1 parameters", "2"));
+  const std::vector weight{other.parameters()[0]};
+  EXPECT_THAT(ERROR_OF(copy_parameters(weight, line.parameters()).value()), Mentions("weight", "slope"));
+  EXPECT_EQ(read_parameter(line.slope).value().item<float>(), 7);
+}
+
+// A network that looks at its elements is refused by an error, which a program can catch.
+struct Branching : nn::Module<Branching> {
+  Value forward(const Value& x) { return x.tensor().item<float>() > 0 ? x : nn::ops::neg(x); }
+};
+
+TEST(Module, CannotLookAtElementsWhileItsGraphIsMade) {
+  Branching branching;
+  EXPECT_THAT(ERROR_OF(branching(Value(numbers({1})))), Mentions("no value while its graph is made"));
 }
 
 TEST(TrainStep, NeedsDataAndALabel) {
