@@ -167,8 +167,8 @@ def test_the_page_about_pytorch_runs(tmp_path, monkeypatch):
     assert [line.partition(": ")[0] for line in lines] == ["[worker 0] rank 0 of 2", "[worker 1] rank 1 of 2"]
 
 
-def said(*arguments: str, **variables: str) -> list[str]:
-    """What each of two ranks says in errors.py, started by hand."""
+def said(*arguments: str, size: int = 2, **variables: str) -> list[str]:
+    """What each rank says in errors.py, started by hand."""
     port = str(free_port())
     ranks = [
         Process(
@@ -179,11 +179,11 @@ def said(*arguments: str, **variables: str) -> list[str]:
                 MASTER_ADDR="127.0.0.1",
                 MASTER_PORT=port,
                 RANK=str(rank),
-                WORLD_SIZE="2",
+                WORLD_SIZE=str(size),
                 **variables,
             ),
         )
-        for rank in range(2)
+        for rank in range(size)
     ]
     try:
         for rank in ranks:
@@ -224,6 +224,28 @@ def test_an_error_names_the_thing_and_the_way(case, message, way):
     first, second = said(case, **WAYS[way]())
     assert message in first, first + second
     assert "raised nothing" not in first
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("case", "named"),
+    [
+        ("dead_in_a_group_of_some", r"rank 1 \(process \d+\) has ended.*\(rank 1 of group \d+ is rank 2 of"),
+        ("mismatch_in_a_group_of_some", r"\(rank 0 of group \d+ is rank 1 of the job, rank 1 of .* 2 of the"),
+        ("mismatch_asynchronous_in_a_group_of_some", r"\(rank 0 of group \d+ is rank 1 of the job, rank 1"),
+        ("late_in_a_group_of_some", r"rank 2 did not come to the rendezvous of ranks 1, 2 within 2 s"),
+    ],
+)
+def test_an_error_in_a_group_of_some_names_the_ranks_of_the_job(case, named, way):
+    _, second, third = said(case, size=3, **WAYS[way]())
+    assert re.search(named, second), second + third
+
+
+def test_who_waits_long_for_a_rank_to_come_says_so():
+    first, _ = said("mixed", MUSTER_STUCK_LIMIT="1")
+    told = "muster[rank 0] warning: rank 1 has not come to the rendezvous of 2 ranks for"
+    assert first.count(told) == 2, first  # after one second, and two more
+    assert "raised RuntimeError: muster: rank 1 did not come to the rendezvous of 2 ranks within 4 s" in first
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -15,7 +15,7 @@ from torch._C._distributed_c10d import Backend
 
 from muster._collective import Group, compiled_calls
 from muster.torch._compiled import part
-from muster.torch._errors import RAISED, failure
+from muster.torch._errors import RAISED, failure, name_group
 from muster.torch._rendezvous import see_rank_0_leave
 from muster.torch._sparse import add_sparse
 from muster.torch._tensors import DTYPES, Outputs, check_dense, dtype, readable, reduction, size_bytes
@@ -82,12 +82,15 @@ def _starts(address: int, sizes: list[int]) -> list[int]:
 class Calls:
     """Those of one group. native: a group of muster._collective; store: of this group alone."""
 
+    is_compiled = False  # whether calls of plain tensors go through the part in C++, and not through these
     meets_at_rank_0 = False  # of the default group: the job's store ends with rank 0
 
     def __init__(self, native, liveness, state, store, timeout: timedelta) -> None:
         self._options = Backend.Options("muster", timeout)
         self._begin(native)
         self.native, self._liveness, self._state = native, liveness, state
+        if self.is_compiled:
+            name_group(native._address, state)
         watch().add_state(state)
         self._rank, self._size = native.rank, native.size
         self._store, self._timeout = store, timeout
@@ -156,7 +159,7 @@ class Calls:
         return self._timeout.total_seconds() if timeout == _UNSET else timeout.total_seconds()
 
     def _work(self, calls, outputs=(), kept=(), finish=None) -> CollectiveWork:
-        work = CollectiveWork(calls, outputs, kept, finish)
+        work = CollectiveWork(calls, outputs, kept, finish, self._state)
         made.work = work
         if self._coalesced is not None:
             self._coalesced.append(work)
@@ -169,7 +172,7 @@ class Calls:
         try:
             call = start(asynchronous, self._limit(opts.timeout))
         except RAISED as error:
-            raise failure(error) from error
+            raise failure(error, self._state) from error
         if asynchronous:
             return self._work([call], outputs, kept, finish)
         if finish is not None:
@@ -181,16 +184,14 @@ class Calls:
         self._sequence += 1
         limit = self._limit(opts.timeout)
         try:
-            work = CollectiveWork([start(True, limit) for start in starts], outputs, kept, finish)
+            calls = [start(True, limit) for start in starts]
         except RAISED as error:
-            raise failure(error) from error
-        if not getattr(opts, "asyncOp", True):
-            work.wait()
-            return None
-        made.work = work
-        if self._coalesced is not None:
-            self._coalesced.append(work)
-        return work
+            raise failure(error, self._state) from error
+        if getattr(opts, "asyncOp", True):
+            return self._work(calls, outputs, kept, finish)
+        work = CollectiveWork(calls, outputs, kept, finish, self._state)
+        work.wait()
+        return None
 
     def start_coalescing(self) -> None:
         self._coalesced = []
@@ -220,7 +221,7 @@ class Calls:
         try:
             call = self._all_reduce(address, address, tensor.numel(), kind, what, asynchronous, timeout)
         except RAISED as error:
-            raise failure(error) from error
+            raise failure(error, self._state) from error
         return self._work([call], tensors, tensors) if asynchronous else None
 
     def _allreduce_copied(self, tensor, opts):
@@ -574,8 +575,6 @@ class MusterBackend(Calls, Backend):
 
     Where its part in C++ is compiled (_compiled.py, backend.cpp) calls of plain tensors do not come here.
     """
-
-    is_compiled = False
 
     def _begin(self, native) -> None:
         compiled = part() if isinstance(native, Group) else None

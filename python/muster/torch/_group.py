@@ -27,7 +27,7 @@ PYTHON_BACKENDS = _can_be_written_in_python()  # PyTorch 2.15 and newer
 
 def backend(store, rank: int, ranks: list[int], timeout, name: str, kind=MusterBackend):
     """ranks: of the whole job, by those of the group."""
-    native, liveness, own = connect(store, rank, len(ranks), timeout)
+    native, liveness, own = connect(store, rank, ranks, timeout)
     return kind(native, liveness, GroupState(native, name, ranks, master_of(store)), own, timeout)
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import socket
+import sys
 import time
 from datetime import timedelta
 
@@ -12,11 +13,13 @@ from torch.distributed import HashStore, PrefixStore, TCPStore
 from muster import _collective
 from muster._version import __version__
 from muster.torch._liveness import Liveness, identity
+from muster.torch._state import first_words_seconds
 
 _LOOPBACK = "127.0.0.1"
 _FIRST_EPOCH = 1
 _PAUSE_SECONDS = 0.1
 _LEAVING_SECONDS = 0.05
+_WHY_NOT = 'is it started, with backend "muster", too, and does it create the same groups in the same order?'
 
 
 def _under_prefixes(store):
@@ -77,8 +80,10 @@ class _Desk:
     ranks has them.
     """
 
-    def __init__(self, store, rank: int, size: int, timeout: timedelta) -> None:
-        self._all_words, self._rank, self._size, self._timeout = store, rank, size, timeout
+    def __init__(self, store, rank: int, ranks: list[int], timeout: timedelta) -> None:
+        """ranks: of the job, by those of the group."""
+        self._all_words, self._rank, self._size, self._timeout = store, rank, len(ranks), timeout
+        self._ranks = ranks
         self.store = store  # under the word, once they have met
 
     def meet(self, said: dict) -> list[dict]:
@@ -94,7 +99,7 @@ class _Desk:
 
     def _follow(self, said: dict) -> list[dict]:
         until = time.monotonic() + self._timeout.total_seconds()
-        self._wait(self._all_words, "muster/word", "rank 0", self._timeout.total_seconds())
+        self._wait(self._all_words, "muster/word", 0)
         while time.monotonic() < until:
             self._take(self._all_words.get("muster/word").decode())
             self._say("rank", said)
@@ -104,31 +109,52 @@ class _Desk:
                     return met
                 time.sleep(_PAUSE_SECONDS)  # of ranks that are gone: rank 0 has not come yet
         missing = [rank for rank in range(self._size) if not self.store.check([f"rank/{rank}"])]
-        raise self._late(f"rank {missing[0]}" if missing else "rank 0")
+        raise self._late(missing[0] if missing else 0)
 
     def _take(self, word: str) -> None:
         self.store = PrefixStore(f"muster/{word}", self._all_words)
 
     def exchange(self, topic: str, said):
         self._say(topic, said)
-        return [self._get(f"{topic}/{rank}", f"rank {rank}") for rank in range(self._size)]
+        return [self._get(f"{topic}/{rank}", rank) for rank in range(self._size)]
 
     def job_id(self) -> int:
         """A number that rank 0 draws: two jobs that reach each other's ports tell each other apart."""
         if self._rank == 0:
             self.store.set("job", json.dumps(secrets.randbits(62) + 1))
-        return self._get("job", "rank 0")
+        return self._get("job", 0)
 
     def _say(self, topic: str, said) -> None:
         self.store.set(f"{topic}/{self._rank}", json.dumps(said))
 
-    def _get(self, key: str, who: str):
-        self._wait(self.store, key, who, self._timeout.total_seconds())
+    def _get(self, key: str, who: int):
+        self._wait(self.store, key, who)
         return json.loads(self.store.get(key))
 
-    def _wait(self, store, key: str, who: str, seconds: float) -> None:
-        if not self._comes(store, key, seconds):
-            raise self._late(who)
+    def _wait(self, store, key: str, who: int) -> None:
+        begin, limit, pause = time.monotonic(), self._timeout.total_seconds(), first_words_seconds()
+        left = limit
+        while not self._comes(store, key, min(left, pause)):
+            waited = time.monotonic() - begin
+            left, pause = limit - waited, 2 * pause
+            if left <= 0:
+                raise self._late(who)
+            self._say_waiting(who, waited, limit)
+
+    def _say_waiting(self, who: int, seconds: float, limit: float) -> None:
+        if self._rank > 1:
+            return  # rank 0 says whom it waits for, and the first of the others that it waits for rank 0
+        print(
+            f"muster[rank {self._ranks[self._rank]}] warning: rank {self._ranks[who]} has not come to the "
+            f"rendezvous of {self._which()} for {seconds:.3g} s (the timeout of the group is {limit:g} s): "
+            f"{_WHY_NOT}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def _which(self) -> str:
+        is_whole = self._ranks == list(range(self._size))
+        return f"{self._size} ranks" if is_whole else f"ranks {', '.join(map(str, self._ranks))}"
 
     @staticmethod
     def _comes(store, key: str, seconds: float) -> bool:
@@ -138,11 +164,10 @@ class _Desk:
             return bool(store.check([key]))
         return True
 
-    def _late(self, who: str) -> RuntimeError:
+    def _late(self, who: int) -> RuntimeError:
         return RuntimeError(
-            f"muster: {who} did not come to the rendezvous of {self._size} ranks within "
-            f"{self._timeout.total_seconds():g} s (this is rank {self._rank}): is it started, and does "
-            "it create the same groups in the same order?"
+            f"muster: rank {self._ranks[who]} did not come to the rendezvous of {self._which()} within "
+            f"{self._timeout.total_seconds():g} s (this is rank {self._ranks[self._rank]}): {_WHY_NOT}"
         )
 
 
@@ -165,15 +190,16 @@ def _check_reachable(addresses: list[str], rank: int) -> None:
             )
 
 
-def connect(store, rank: int, size: int, timeout: timedelta):
+def connect(store, rank: int, ranks: list[int], timeout: timedelta):
     """The group of ranks that share `store`, what watches over its processes, and its own part of the store.
 
+    rank: in the group. ranks: of the job, by those of the group.
     Raises RuntimeError naming the rank that did not come within `timeout`, that has another version of
     Muster, or that others cannot reach.
     """
-    if size == 1:
+    if len(ranks) == 1:
         store = HashStore()  # it asks nobody: rank 0, whose store it would ask, may have left
-    desk = _Desk(store.clone() if hasattr(store, "clone") else store, rank, size, timeout)
+    desk = _Desk(store.clone() if hasattr(store, "clone") else store, rank, ranks, timeout)
     met = desk.meet({"version": __version__, "host": _collective.host_key(), "process": identity()})
     _check_versions([other["version"] for other in met], rank)
     one_host = len({other["host"] for other in met}) == 1

@@ -5,12 +5,14 @@ ten seconds, and five minutes for the first calls, before which programs load an
 sets it in seconds; 0 turns the warning off. Nothing is stopped: that is what the timeout of the group is for.
 """
 
+import math
 import os
 import sys
 import time
 
 _FIRST_CALLS = 5
 _FIRST_SECONDS, _SHORTEST_SECONDS, _TIMES_LONGEST = 300.0, 10.0, 3.0
+_RENDEZVOUS_SECONDS = 30.0  # ranks import, and prepare data, before they come
 
 
 def _fixed_limit() -> float | None:
@@ -21,6 +23,12 @@ def _fixed_limit() -> float | None:
         return float(text)
     except ValueError:
         raise ValueError(f"MUSTER_STUCK_LIMIT is {text!r}: give seconds, or 0 for no warning") from None
+
+
+def first_words_seconds() -> float:
+    """After how long a rank says that it waits for another one to come to a rendezvous."""
+    limit = _fixed_limit()
+    return _RENDEZVOUS_SECONDS if limit is None else limit or math.inf
 
 
 class GroupState:

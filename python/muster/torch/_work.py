@@ -61,14 +61,14 @@ class CollectiveWork(Work):
 
     calls: the native works. outputs: what result() gives. kept: tensors that must live until the end.
     finish: what is left to do with the data when all have arrived (a tensor that was not contiguous is
-    written), once, on the thread that first looks.
+    written), once, on the thread that first looks. group: the state of the one that makes them.
     """
 
-    def __init__(self, calls, outputs=(), kept=(), finish=None) -> None:
+    def __init__(self, calls, outputs=(), kept=(), finish=None, group=None) -> None:
         super().__init__()
         self.limit: float | None = None
         self.peer: int | None = None
-        self._calls = calls
+        self._calls, self._group = calls, group
         self._outputs = outputs
         self._kept = kept
         self._finish = finish
@@ -92,7 +92,7 @@ class CollectiveWork(Work):
         try:
             arrived = all([call.wait(seconds) is not False for call in self._calls])
         except Exception as error:
-            self._error = failure(error)
+            self._error = failure(error, self._group)
             raise self._error from error
         if not arrived:
             raise RuntimeError(f"muster: the call is not done after {seconds:g} s, its timeout")
@@ -143,7 +143,7 @@ class CollectiveWork(Work):
 
     def _end(self, ended: torch.futures.Future, error) -> None:
         if error is not None:
-            self._error = failure(error)
+            self._error = failure(error, self._group)
         _run_apart(lambda: ended.set_result(None))
 
     def _outcome(self, _) -> list:

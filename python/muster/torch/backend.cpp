@@ -82,12 +82,13 @@ bool is_plain(const at::Tensor& tensor) {
          !tensor.is_conj() && !tensor.is_neg();
 }
 
-// What Python makes of a failure: the flight recorder is written there, too.
-std::exception_ptr exception_of(const Calls& calls, Failure* failure) {
+// What Python makes of a failure of `group`: the flight recorder is written there, too.
+std::exception_ptr exception_of(const Calls& calls, const void* group, Failure* failure) {
   const py::gil_scoped_acquire lock;
   calls.raise(failure);
   const py::error_already_set raised;
-  const py::object meant = py::module_::import("muster.torch._errors").attr("failure")(raised.value());
+  const py::object meant = py::module_::import("muster.torch._errors")
+                               .attr("failure_of")(raised.value(), reinterpret_cast<std::uintptr_t>(group));
   const std::string text = py::str(meant);
   const c10::SourceLocation here{__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)};
   if (py::isinstance(meant, py::module_::import("torch.distributed").attr("DistBackendError")))
@@ -278,22 +279,24 @@ class CompiledBackend : public c10d::PyBackend {
     const double seconds = static_cast<double>(timeout.count()) / 1000;
     if (opts.asyncOp) return start(call, type, seconds, std::move(outputs), std::move(inputs));
     if (Failure* const failure = calls_.run(group_, &call, seconds))
-      std::rethrow_exception(exception_of(calls_, failure));
+      std::rethrow_exception(exception_of(calls_, group_, failure));
     return {};
   }
 
   WorkPointer start(const Call& call, c10d::OpType type, double seconds, Tensors outputs, Tensors inputs) {
     struct InFlight {
       const Calls& calls;
+      const void* group;
       c10::intrusive_ptr<CallWork> work;
     };
     auto work = c10::make_intrusive<CallWork>(getRank(), type, std::move(outputs), std::move(inputs));
-    auto context = std::make_unique<InFlight>(calls_, work);
+    auto context = std::make_unique<InFlight>(calls_, group_, work);
     calls_.start(
         group_, &call, seconds,
         [](void* data, Failure* failure) {
           const std::unique_ptr<InFlight> ended(static_cast<InFlight*>(data));
-          CallWork::end(ended->work, failure == nullptr ? nullptr : exception_of(ended->calls, failure));
+          CallWork::end(ended->work,
+                        failure == nullptr ? nullptr : exception_of(ended->calls, ended->group, failure));
         },
         context.release());
     return work;

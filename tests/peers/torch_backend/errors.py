@@ -71,10 +71,52 @@ def late():
         return
     store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), 2, True, LONG)
     try:
-        rendezvous.connect(store, 0, 2, SHORT)
+        rendezvous.connect(store, 0, [0, 1], SHORT)
     finally:
         store.set("end", "")
         time.sleep(0.5)
+
+
+def mixed():
+    """Rank 1 takes another backend."""
+    begin(timedelta(seconds=4), "muster" if RANK == 0 else "gloo")
+
+
+def _of_three(call) -> None:
+    """`call(group)` in a group of ranks 1 and 2 of the job, which are its ranks 0 and 1."""
+    begin()
+    store, some = dist.distributed_c10d._get_default_store(), dist.new_group([1, 2])
+    if RANK == 0:
+        store.wait(["told"], LONG)  # which this rank serves
+        return
+    try:
+        call(some)
+    finally:
+        store.set("told", "")
+
+
+def dead_in_a_group_of_some():
+    def call(some):
+        if RANK == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        dist.all_reduce(torch.zeros(2), group=some)
+
+    _of_three(call)
+
+
+def mismatch_in_a_group_of_some():
+    _of_three(lambda some: dist.all_reduce(torch.zeros(RANK), group=some))
+
+
+def mismatch_asynchronous_in_a_group_of_some():
+    _of_three(lambda some: dist.all_reduce(torch.zeros(RANK), group=some, async_op=True).wait())
+
+
+def late_in_a_group_of_some():
+    begin()
+    if RANK == 1:
+        dist.new_group([1, 2], timeout=SHORT)
+    time.sleep(4)  # rank 2 makes no such group
 
 
 def barrier():
@@ -197,7 +239,7 @@ def alone():
     process = os.pidfd_open(int(store.get("process")))
     store.set("seen", "")
     select.select([process], [], [])
-    native, liveness, _ = connect(store, 0, 1, LONG)
+    native, liveness, _ = connect(store, 0, [0], LONG)
     native.barrier()
     liveness.close()
 
