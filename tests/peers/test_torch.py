@@ -272,6 +272,10 @@ def test_groups_are_made_again_as_soon_as_they_are_gone(way):
     assert all("raised nothing" in one for one in said("again", **WAYS[way]()))
 
 
+def test_a_group_that_grows_meets_over_the_store_of_the_smaller_one():
+    assert all("raised nothing" in one for one in said("grown", size=3))
+
+
 def test_a_group_of_one_rank_asks_nobody():
     _, second = said("alone")
     assert "raised nothing" in second, second

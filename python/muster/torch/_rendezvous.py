@@ -105,7 +105,7 @@ class _Desk:
             self._say("rank", said)
             if self._comes(self.store, "all", _PAUSE_SECONDS):
                 met = json.loads(self.store.get("all"))
-                if met[self._rank] == said:
+                if met[self._rank : self._rank + 1] == [said]:  # the group before may have been smaller
                     return met
                 time.sleep(_PAUSE_SECONDS)  # of ranks that are gone: rank 0 has not come yet
         missing = [rank for rank in range(self._size) if not self.store.check([f"rank/{rank}"])]

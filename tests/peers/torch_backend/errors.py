@@ -226,6 +226,26 @@ def again():
         dist.destroy_process_group()
 
 
+def grown():
+    """A group of three over the store of one of two, in which rank 2 comes first."""
+    from muster.torch._rendezvous import connect
+
+    store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), None, RANK == 0, LONG)
+    if RANK < 2:
+        native, liveness, _ = connect(store, RANK, [0, 1], LONG)
+        native.barrier()
+        liveness.close()
+        store.set("first", store.get("muster/word"))
+    store.wait(["first"])
+    if RANK < 2:
+        store.wait([f"muster/{store.get('first').decode()}/rank/2"])
+    native, liveness, _ = connect(store, RANK, [0, 1, 2], LONG)
+    native.barrier()
+    store.set(f"done/{RANK}", "")
+    store.wait([f"done/{rank}" for rank in range(3)])  # which rank 0 serves
+    liveness.close()
+
+
 def alone():
     """A group of one rank, made when rank 0, which serves the store, has left."""
     from muster.torch._rendezvous import connect
