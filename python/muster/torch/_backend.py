@@ -56,7 +56,9 @@ def _check_rank(rank: int, size: int, what: str) -> None:
 
 def _rows(tensor: torch.Tensor, splits, size: int, what: str) -> list[int]:
     """How many bytes of a tensor belong to each rank: by its rows, equal ones where nothing else is said."""
-    rows = tensor.size(0) if tensor.dim() else 0
+    if tensor.dim() == 0:
+        raise RuntimeError(f"muster: {what} is a single number, which has no rows: give it as reshape(1)")
+    rows = tensor.size(0)
     if not splits:
         if rows % size != 0:
             raise RuntimeError(
