@@ -44,14 +44,35 @@ def unbroken(*options: str) -> dict:
         ("1:0:0:0:validation,0:0:1:4:end", ()),  # behind the last batch of an epoch, each time
         ("1:0:0:0:sanity", ()),  # before anything is kept
         ("0:0:0:3:forward", ("accumulate=2", "workers=1")),  # in the middle of a sum of gradients
+        ("1:0:1:2:forward", ("workers=1", "persistent=1")),
+        ("1:0:1:2:forward", ("workers=1", "generator=1")),
+        ("1:0:0:2:forward", ("workers=1", "generator=1", "every=2")),
+        ("1:0:0:0:sanity", ("workers=1", "generator=1")),
+        ("1:0:1:2:forward", ("sampler=own",)),
+        ("1:0:1:2:forward", ("sampler=weighted",)),
         ("0:0:1:2:forward,1:0:1:2:forward", ("save=2",)),
         ("1:0:1:3:forward,1:1:1:3:forward", ("keep=3",)),  # it comes back, and dies in what is repeated
     ],
-    ids=["middle", "agreement", "begin", "validation", "sanity", "accumulate", "all", "again"],
+    ids=[
+        "middle",
+        "agreement",
+        "begin",
+        "validation",
+        "sanity",
+        "accumulate",
+        "persistent",
+        "generator",
+        "later-validation",
+        "nothing-kept",
+        "permutations",
+        "weighted",
+        "all",
+        "again",
+    ],
 )
 def test_ranks_that_are_killed_change_nothing(tmp_path, hurts, options):
     job = run(tmp_path, f"hurt={hurts}", *options)
-    kept = [option for option in options if option.startswith(("accumulate", "workers"))]
+    kept = [option for option in options if not option.startswith(("save", "keep"))]
     assert job.outcome() == unbroken(*kept)
     assert len(job.found("is hurt")) == len(hurts.split(","))
     assert job.found("all 2 ranks go on from")

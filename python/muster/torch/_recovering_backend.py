@@ -255,8 +255,11 @@ class RecoveringBackend(MusterBackend):
                 meeting.check_time(error)
                 time.sleep(_RETRY_SECONDS)
 
-    def gather_bytes(self, own: bytes) -> list[bytes]:
-        """What each rank has, as many bytes on all."""
+    def gather_bytes(self, own: bytes, sizes: list[int] | None = None) -> list[bytes]:
+        """What each rank has. sizes: of all ranks, where they may differ."""
+        if sizes is not None:
+            gathered = self.gather_bytes(own.ljust(max(sizes), b"\0"))
+            return [each[:size] for each, size in zip(gathered, sizes, strict=True)]
         source = torch.frombuffer(bytearray(own), dtype=torch.uint8)
         gathered = torch.empty(self.calls.size * len(own), dtype=torch.uint8)
         self.calls.native.all_gather(source.data_ptr(), gathered.data_ptr(), len(own))

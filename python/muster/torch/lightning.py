@@ -28,10 +28,10 @@ from muster.torch import _generators
 from muster.torch._behind_the_end import RUN, end_of_this_run
 from muster.torch._ddp import ddp_modules, share_buffers
 from muster.torch._errors import FAILURES
-from muster.torch._loader_place import passes_cheaply
+from muster.torch._loader_place import end_workers, generators_of, passes_cheaply, sampler_of_epochs
 from muster.torch._points import Points, pack, unpack
 from muster.torch._recoverable import decide, take_the_only_loop
-from muster.torch._recovering_backend import RecoveringBackend, join_records, recovers, split_records
+from muster.torch._recovering_backend import RecoveringBackend, recovers, split_records
 from muster.torch._step_mark import step_mark
 
 OLDEST = (2, 6)  # of Lightning: the first whose loops begin in the middle of an epoch as here
@@ -90,17 +90,29 @@ def _set_modes(model, modes: dict[str, bool]) -> None:
         module.training = modes.get(name, module.training)
 
 
+def _joined(records: list[bytes]) -> list[torch.Tensor]:
+    return [torch.frombuffer(bytearray(record), dtype=torch.uint8) for record in records]
+
+
+def _apart(joined, size: int) -> list[bytes]:
+    """The other way round; in points of older versions all records are of one length, and in one tensor."""
+    if isinstance(joined, torch.Tensor):
+        return split_records(joined, size)
+    return [record.numpy().tobytes() for record in joined]
+
+
 class _Point:
     """Where the training can begin again: before a batch.
 
-    checkpoint: Lightning's, or what torch.save() made of it.
+    generators: of all ranks, now; openings and firsts: when loaders were opened for the epoch, and before its
+    first batch, where samplers draw. checkpoint: Lightning's, or what torch.save() made of it.
     """
 
     def __init__(
-        self, count: int, batch: int, modes: dict[str, bool], generators, openings, checkpoint
+        self, count: int, batch: int, modes: dict[str, bool], generators, openings, firsts, checkpoint
     ) -> None:
         self.count, self.batch, self.modes = count, batch, modes
-        self.generators, self.openings = generators, openings  # of all ranks: now, and before the epoch
+        self.generators, self.openings, self.firsts = generators, openings, firsts
         self._checkpoint = checkpoint
 
     def checkpoint_bytes(self) -> bytes:
@@ -119,8 +131,9 @@ class _Point:
                 "modes": self.modes,
                 "is_over": is_over,
                 "run": os.environ.get(RUN, ""),
-                "generators": join_records(self.generators),
-                "openings": join_records(self.openings),
+                "generators": _joined(self.generators),
+                "openings": _joined(self.openings),
+                "firsts": _joined(self.firsts),
                 "checkpoint": torch.frombuffer(bytearray(self.checkpoint_bytes()), dtype=torch.uint8),
             }
         )
@@ -132,9 +145,62 @@ class _Point:
                 f"muster: the job had {found['size']} ranks, and this start has {size}: start as many, or "
                 "remove MS_RECOVERY_PATH to start fresh"
             )
-        generators, openings = (split_records(found[what], size) for what in ("generators", "openings"))
+        found.setdefault("firsts", found["openings"])  # not in points of older versions
+        kept = [_apart(found[what], size) for what in ("generators", "openings", "firsts")]
         checkpoint = found["checkpoint"].numpy().tobytes()
-        return cls(found["count"], found["batch"], found["modes"], generators, openings, checkpoint)
+        return cls(found["count"], found["batch"], found["modes"], *kept, checkpoint)
+
+
+def _loaders_of(loop) -> list:
+    """Of a loop that trains or validates, once it has asked for them."""
+    return [] if loop._combined_loader is None else list(loop._combined_loader.flattened)
+
+
+def _end_workers(loop) -> None:
+    for loader in _loaders_of(loop):
+        end_workers(loader)
+
+
+def _set_epoch(loop) -> None:
+    """Before loaders are opened, whose workers read the first indices then: Lightning does it behind that."""
+    for loader in _loaders_of(loop):
+        sampler = sampler_of_epochs(loader)
+        if sampler is not None:
+            sampler.set_epoch(loop.epoch_progress.current.processed)
+
+
+class _Random:
+    """The random numbers of a rank: those of the process and the generators that its loaders have."""
+
+    def __init__(self, trainer) -> None:
+        self._loops = (trainer.fit_loop, trainer.fit_loop.epoch_loop.val_loop)
+        self._first = _generators.record()
+        self._firsts: dict[int, tuple] = {}  # those of loaders, and what they were when first seen
+
+    def see(self) -> list:
+        """Of the loaders that are there; to be called before they are opened."""
+        found = [
+            each for loop in self._loops for loader in _loaders_of(loop) for each in generators_of(loader)
+        ]
+        for each in found:
+            if id(each) not in self._firsts:
+                self._firsts[id(each)] = (each, _generators.state_of(each))
+        return found
+
+    def record(self) -> bytes:
+        return _generators.record(self.see())
+
+    def restore(self, kept: bytes) -> None:
+        _generators.restore(kept, self.see())
+
+    def lacks_loaders(self, kept: bytes) -> bool:
+        """Whether `kept` has generators of loaders that no loop has asked for yet."""
+        return len(kept) > len(self.record())
+
+    def begin_again(self) -> None:
+        _generators.restore(self._first)
+        for generator, state in self._firsts.values():
+            _generators.set_state(generator, state)
 
 
 class _Fit:
@@ -148,7 +214,8 @@ class _Fit:
         self._batches = self._saved = 0  # that were begun since the start of the job, and when one was saved
         self._point: _Point | None = None
         self._resumed: _Point | None = None  # with which this rank begins, until it is there
-        self._opening = self._first = _generators.record()
+        self._random = _Random(trainer)
+        self._opening = self._first_of_epoch = self._random.record()
         self._cut_at, self._cuts = -1, 0
         folder = os.environ.get("MS_RECOVERY_PATH") or None
         self._points = Points(folder, self._rank)
@@ -161,45 +228,69 @@ class _Fit:
 
     def _watch_loops(self) -> None:
         loop, epoch_loop = self._trainer.fit_loop, self._trainer.fit_loop.epoch_loop
-        open_first, open_next, advance = loop.setup_data, epoch_loop.on_run_start, epoch_loop.advance
+        load_states, open_next, advance = (
+            loop._load_combined_loader_states,
+            epoch_loop.on_run_start,
+            epoch_loop.advance,
+        )
+        reset_validation = epoch_loop.val_loop.reset
 
-        def opening(open_loader) -> None:
-            """Both are also called where there is nothing to open."""
-            before, opened = self._before_opening(), getattr(loop._data_fetcher, "iterator", None)
-            open_loader()
-            if loop._data_fetcher is not None and loop._data_fetcher.iterator is not opened:
-                self._opening = before
-
-        def setup_data() -> None:
-            opening(open_first)
+        def before_first_opening() -> None:
+            """Where the loop has its loaders, and opens them next."""
+            load_states()
+            _set_epoch(loop)
+            _end_workers(loop)
+            self._opening = self._before_opening()
 
         def on_run_start(fetcher) -> None:
-            opening(lambda: open_next(fetcher))
+            """Opens the loaders of later epochs; also called where they are open."""
+            before, opened = self._before_opening(), loop._combined_loader._iterator
+            _end_workers(loop)
+            open_next(fetcher)
+            if loop._combined_loader._iterator is not opened:
+                self._opening = before
+
+        def reset() -> None:
+            _end_workers(epoch_loop.val_loop)
+            self._random.see()
+            reset_validation()
 
         def advance_from_point(fetcher) -> None:
             self._before_batch(fetcher)
             advance(fetcher)
 
-        loop.setup_data, epoch_loop.on_run_start = setup_data, on_run_start
-        epoch_loop.advance = advance_from_point
+        loop._load_combined_loader_states, epoch_loop.on_run_start = before_first_opening, on_run_start
+        epoch_loop.val_loop.reset, epoch_loop.advance = reset, advance_from_point
 
     def _before_opening(self) -> bytes:
         """The loader draws where it is opened: who begins in the middle of an epoch draws the same."""
         if self._resumed is not None:
-            _generators.restore(self._resumed.openings[self._rank])
-        return _generators.record()
+            self._random.restore(self._resumed.openings[self._rank])
+        return self._random.record()
 
     def _before_batch(self, fetcher) -> None:
+        loop = self._trainer.fit_loop
         if self._resumed is None:
+            if loop.epoch_loop.batch_progress.current.ready == 0:
+                self._first_of_epoch = self._random.record()
             self._keep()
             return
         point, self._resumed = self._resumed, None
         # All is as before this batch: what Lightning leaves out in an epoch that it begins again is not.
-        loop = self._trainer.fit_loop
         loop._restarting = loop.epoch_loop.restarting = False
         _set_modes(self._model, point.modes)
+        if self._random.lacks_loaders(point.generators[self._rank]):
+            self._ask_for_validation()
+        self._first_of_epoch = point.firsts[self._rank]
+        self._random.restore(self._first_of_epoch)
         _pass(fetcher, point.batch)
-        _generators.restore(point.generators[self._rank])
+        self._random.restore(point.generators[self._rank])
+
+    def _ask_for_validation(self) -> None:
+        """Its loaders were asked for before all began again, as by the validation that tries all out."""
+        self._trainer.validating = True
+        self._trainer.fit_loop.epoch_loop.val_loop.setup_data()
+        self._trainer.training = True
 
     def _keep(self) -> None:
         """No rank keeps what is before a batch until all have come there."""
@@ -211,19 +302,20 @@ class _Fit:
         ):
             return
         place = [loop.epoch_progress.current.processed, loop.epoch_loop.batch_progress.current.ready]
-        places = self._backend.gather_numbers(place)
-        for rank, other in enumerate(places):
+        records = [self._random.record(), self._opening, self._first_of_epoch]
+        said = self._backend.gather_numbers([*place, *map(len, records)])
+        for rank, (*other, _, _, _) in enumerate(said):
             if other != place:
                 raise RuntimeError(
                     f"muster: rank {rank} is at batch {other[1]} of epoch {other[0]} and rank {self._rank} "
                     f"at batch {place[1]} of epoch {place[0]}: the loaders of all ranks need as many batches"
                 )
         share_buffers(ddp_modules(self._trainer.strategy.model), self._calls.native)
-        generators = self._backend.gather_bytes(_generators.record())
-        openings = self._backend.gather_bytes(self._opening)
+        sizes = list(zip(*said, strict=True))[len(place) :]
+        generators, openings, firsts = map(self._backend.gather_bytes, records, sizes)
         checkpoint = copy.deepcopy(self._trainer._checkpoint_connector.dump_checkpoint(weights_only=False))
         modes = _modes(self._model)
-        self._point = _Point(self._batches, place[1], modes, generators, openings, checkpoint)
+        self._point = _Point(self._batches, place[1], modes, generators, openings, firsts, checkpoint)
         self._mark(self._batches)
         if self._batches - self._saved >= self._save_every:
             self._saved = self._batches
@@ -268,7 +360,7 @@ class _Fit:
         if self._point is None:
             self._batches = self._saved = 0
             _set_modes(self._model, self._first_modes)
-            _generators.restore(self._first)
+            self._random.begin_again()
             self._trainer.fit(self._model, ckpt_path=given, **arguments)
         else:
             self._batches = self._saved = self._point.count
@@ -285,7 +377,7 @@ class _Fit:
         if self._point is not None:
             checkpoint = {"state_dict": self._trainer.lightning_module.state_dict()}
             generators = self._point.generators
-            over = _Point(self._batches + 1, 0, {}, generators, generators, checkpoint)
+            over = _Point(self._batches + 1, 0, {}, generators, generators, generators, checkpoint)
             self._save(over, is_over=True)
         try:
             self._calls.native.barrier()

@@ -1,7 +1,8 @@
 """A training of Lightning over muster.torch.lightning.fit(): prints a digest of all that it has learned.
 
-Options as NAME=VALUE: epochs, workers (of the loader), accumulate, keep, save, version (to be taken for).
-Who is to be killed where:
+Options as NAME=VALUE: epochs, workers (of the loader), persistent (workers), generator (of the loader),
+sampler (own: a permutation of each rank; weighted: with a generator), every (so many epochs a validation),
+accumulate, keep, save, version (to be taken for). Who is to be killed where:
 hurt=RANK:LIFE:EPOCH:BATCH:PLACE, several with a comma.
 """
 
@@ -42,8 +43,17 @@ class Noisy(torch.utils.data.TensorDataset):
 def loader(count: int, shuffle: bool):
     generator = torch.Generator().manual_seed(count)
     x, y = torch.rand(count, 16, generator=generator), torch.randint(0, 4, (count,), generator=generator)
+    own = torch.Generator().manual_seed(RANK)
+    weighted = torch.utils.data.WeightedRandomSampler(torch.rand(count), count, generator=own)
+    sampler = weighted if OPTIONS.get("sampler") == "weighted" and shuffle else None
     return torch.utils.data.DataLoader(
-        Noisy(x, y), 4, shuffle=shuffle, num_workers=int(OPTIONS.get("workers", "0"))
+        Noisy(x, y),
+        4,
+        shuffle=shuffle and sampler is None,
+        sampler=sampler,
+        num_workers=int(OPTIONS.get("workers", "0")),
+        persistent_workers="persistent" in OPTIONS,
+        generator=own if "generator" in OPTIONS else None,
     )
 
 
@@ -60,7 +70,8 @@ class Net(lightning.LightningModule):
     def configure_optimizers(self):
         optimizer = torch.optim.Adam(self.parameters(), lr=0.01)
         slower = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0, threshold=0.1)
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": slower, "monitor": "validated"}}
+        rates = {"scheduler": slower, "monitor": "validated", "frequency": int(OPTIONS.get("every", "1"))}
+        return {"optimizer": optimizer, "lr_scheduler": rates}
 
     def on_train_batch_start(self, _, index) -> None:
         hurt(self.current_epoch, index, "begin")
@@ -94,6 +105,9 @@ def main() -> None:
         devices=int(os.environ["WORLD_SIZE"]),
         strategy=DDPStrategy(process_group_backend=OPTIONS.get("backend", "muster")),
         max_epochs=int(OPTIONS.get("epochs", "2")),
+        use_distributed_sampler=OPTIONS.get("sampler") != "own",
+        limit_train_batches=BATCHES,
+        check_val_every_n_epoch=int(OPTIONS.get("every", "1")),
         accumulate_grad_batches=int(OPTIONS.get("accumulate", "1")),
         callbacks=[
             ModelCheckpoint(dirpath=OPTIONS["folder"], monitor="validated", every_n_epochs=1),
