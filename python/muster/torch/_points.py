@@ -64,7 +64,7 @@ def check_readable(state, what: str) -> None:
 def _without_values(value):
     """The same with empty tensors."""
     if isinstance(value, torch.Tensor):
-        return torch.empty(0, dtype=value.dtype)
+        return torch.empty(0, dtype=value.dtype, device="cpu")
     if type(value) is dict:
         return {name: _without_values(each) for name, each in value.items()}
     if type(value) in (list, tuple):

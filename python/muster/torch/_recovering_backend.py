@@ -261,26 +261,26 @@ class RecoveringBackend(MusterBackend):
             gathered = self.gather_bytes(own.ljust(max(sizes), b"\0"))
             return [each[:size] for each, size in zip(gathered, sizes, strict=True)]
         source = torch.frombuffer(bytearray(own), dtype=torch.uint8)
-        gathered = torch.empty(self.calls.size * len(own), dtype=torch.uint8)
+        gathered = torch.empty(self.calls.size * len(own), dtype=torch.uint8, device="cpu")
         self.calls.native.all_gather(source.data_ptr(), gathered.data_ptr(), len(own))
         return split_records(gathered, self.calls.size)
 
     def gather_numbers(self, numbers) -> list[list[int]]:
-        source = torch.tensor([int(number) for number in numbers], dtype=torch.int64)
-        gathered = torch.empty(self.calls.size, len(numbers), dtype=torch.int64)
+        source = torch.tensor([int(number) for number in numbers], dtype=torch.int64, device="cpu")
+        gathered = torch.empty(self.calls.size, len(numbers), dtype=torch.int64, device="cpu")
         self.calls.native.all_gather(source.data_ptr(), gathered.data_ptr(), 8 * len(numbers))
         return gathered.tolist()
 
     def send_bytes(self, payload: bytes, rank: int) -> None:
         data = torch.frombuffer(bytearray(payload), dtype=torch.uint8)
-        size = torch.tensor([data.numel()])
+        size = torch.tensor([data.numel()], device="cpu")
         limit = self.call_timeout.total_seconds()
         for tensor in (size, data):
             self.calls.native.send(tensor.data_ptr(), tensor.nbytes, rank, _TAG, timeout=limit)
 
     def receive_bytes(self, rank: int) -> memoryview:
         limit = self.call_timeout.total_seconds()
-        size = torch.zeros(1, dtype=torch.int64)
+        size = torch.zeros(1, dtype=torch.int64, device="cpu")
         self.calls.native.receive(size.data_ptr(), size.nbytes, rank, _TAG, timeout=limit)
         data = bytearray(int(size))
         address = torch.frombuffer(data, dtype=torch.uint8).data_ptr()

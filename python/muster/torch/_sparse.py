@@ -5,6 +5,7 @@ import torch
 from muster.torch._tensors import dtype, reduction, size_bytes
 
 _AXES_MAX = 16
+_CPU = torch.device("cpu")  # whatever torch.set_default_device() says
 _ADDED_IN = {
     torch.float16: torch.float32,
     torch.bfloat16: torch.float32,
@@ -26,13 +27,14 @@ def add_sparse(calls, tensor: torch.Tensor, opts):
     own = tensor.detach().coalesce()
     counts = _entries(calls, own, opts)
     indices, values = own.indices().contiguous(), own.values().contiguous()
-    all_indices = [torch.zeros(own.sparse_dim(), count, dtype=torch.int64) for count in counts]
+    all_indices = [torch.zeros(own.sparse_dim(), count, dtype=torch.int64, device=_CPU) for count in counts]
     all_values = [values.new_zeros(count, *values.shape[1:]) for count in counts]
 
     def finish() -> None:
         added_in = _ADDED_IN.get(tensor.dtype, tensor.dtype)
         summands = torch.cat(all_values).to(added_in)
-        total = torch.sparse_coo_tensor(torch.cat(all_indices, 1), summands, tensor.shape).coalesce()
+        total = torch.sparse_coo_tensor(torch.cat(all_indices, 1), summands, tensor.shape, device=_CPU)
+        total = total.coalesce()
         if how == "mean":
             total = total / len(counts)
         with torch.no_grad():
@@ -55,8 +57,8 @@ def _entries(calls, own: torch.Tensor, opts) -> list[int]:
     """How many entries each rank has."""
     if own.dim() > _AXES_MAX:
         raise RuntimeError(f"muster: a sparse tensor of {own.dim()} axes, {_AXES_MAX} are allowed")
-    head = torch.zeros(3 + _AXES_MAX, dtype=torch.int64)
-    head[: 3 + own.dim()] = torch.tensor([own._nnz(), own.dim(), own.sparse_dim(), *own.shape])
+    head = torch.zeros(3 + _AXES_MAX, dtype=torch.int64, device=_CPU)
+    head[: 3 + own.dim()] = torch.tensor([own._nnz(), own.dim(), own.sparse_dim(), *own.shape], device=_CPU)
     heads = head.repeat(calls.native.size, 1)
 
     def start(asynchronous, timeout):
