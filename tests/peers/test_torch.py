@@ -213,6 +213,7 @@ def said(*arguments: str, size: int = 2, **variables: str) -> list[str]:
         ("sizes", "output 1 of gather has 3 elements, and 2 are needed"),
         ("splits", "the input of all_to_all has 3 rows, which 2 ranks do not divide: give split sizes"),
         ("number", "the input of all_to_all is a single number, which has no rows: give it as reshape(1)"),
+        ("endless", "s: give a positive one, and for a very long one timedelta(days=365)"),
         ("version", "rank 1 runs Muster 9.9.9 and rank 0 Muster"),
         ("old", "muster.torch needs PyTorch 2.6 or newer, and this is 2.5.1"),
         ("late", "rank 1 did not come to the rendezvous of 2 ranks within 2 s (this is rank 0)"),

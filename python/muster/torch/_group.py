@@ -47,11 +47,22 @@ def _devices() -> dict[str, str]:
     return dict(config.get_device_backend_map()) if config is not None else {}
 
 
+def _check_timeout(timeout) -> None:
+    """Raises RuntimeError for a negative one, which a store takes for none."""
+    seconds = timeout.total_seconds()
+    if seconds < 0:
+        raise RuntimeError(
+            f"muster: the timeout of the group is {seconds:g} s: give a positive one, and for a very long one "
+            "timedelta(days=365) (PyTorch counts milliseconds in 64 bits, and timedelta.max turns negative)"
+        )
+
+
 def create(opts, backend_options) -> MusterBackend | ProcessGroup:
     """The backend of a group, or where it is the only one the group itself (see _process_group.py).
 
-    Raises RuntimeError for devices other than the CPU.
+    Raises RuntimeError for devices other than the CPU, and for a negative timeout.
     """
+    _check_timeout(opts.timeout)
     is_default = not torch.distributed.is_initialized()
     if is_default:
         hint()
