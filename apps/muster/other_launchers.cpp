@@ -18,6 +18,8 @@ constexpr std::string_view host_count = "--nnodes NUMBER is the number of hosts"
 constexpr std::string_view own_host = "--node-rank NUMBER is the rank of this host";
 constexpr std::string_view address =
     "on several hosts --scheduler HOST:PORT names the first one, on one leave it out";
+constexpr std::string_view printed =
+    "all output is printed and logged, --tail RANK,RANK chooses: leave it out";
 constexpr std::string_view not_needed = "it is not needed here: leave it out";
 
 constexpr Told table[] = {
@@ -48,8 +50,14 @@ constexpr Told table[] = {
     {"--standalone", "one host is what it starts on by itself: leave it out"},
     {"--no-python", "a program is known by its name: leave it out"},
     {"--module", "-m MODULE runs a module, behind all options"},
-    {"--tee", "all output is printed and logged, --tail RANK,RANK chooses: leave it out"},
-    {"--redirects", "all output is printed and logged, --tail RANK,RANK chooses: leave it out"},
+    {"--tee", printed},
+    {"--redirects", printed},
+    {"-r", printed},
+    {"-t", printed},
+    {"--local-ranks-filter", "--tail RANK,RANK chooses whose output is printed"},
+    {"--local-addr", address},
+    {"--monitor-interval", not_needed},
+    {"--start-method", not_needed},
     // mpirun, horovodrun, srun
     {"--np", workers},
     {"--ntasks", workers},

@@ -112,17 +112,35 @@ Result<> read_environment(PartialSettings& said, const RunFlags& flags) {
   return {};
 }
 
+// What other launchers take for a number of workers.
+std::string check_workers(const std::string& text) {
+  if (text == "p") return "-np is -n here: write -n NUMBER";
+  if (text == "auto" || text == "cpu" || text == "gpu")
+    return fmt::format("-n {}: write how many workers to start on each host, as -n $(nproc)", text);
+  return {};
+}
+
+// torchrun takes a range: its jobs grow and shrink.
+std::string check_host_count(const std::string& text) {
+  if (text.find(':') == std::string::npos) return {};
+  return fmt::format(
+      "--nnodes {}: a job keeps its size, write one number of hosts; --max-restarts NUMBER starts again what "
+      "dies",
+      text);
+}
+
 void add_places(CLI::App& command, RunFlags& flags) {
   command.add_option("-n,--workers,--slots", flags.slots, "Workers per host")
       ->type_name("NUMBER")
-      ->check([](const std::string& text) { return text == "p" ? "-np is -n here: write -n NUMBER" : ""; },
-              "");
+      ->check(check_workers, "");
   command.add_option("--hosts", flags.hosts, "Hosts of the job and their slots, reached by ssh")
       ->type_name("HOST:N,...");
   command.add_option("--hostfile", flags.hostfile, "Read the hosts and slots from a file")->type_name("FILE");
   command.add_option("--ssh", flags.ssh, "The ssh command and its options (default: ssh)")
       ->type_name("WORDS");
-  command.add_option("--nnodes", flags.host_count, "Number of hosts (default: 1)")->type_name("NUMBER");
+  command.add_option("--nnodes", flags.host_count, "Number of hosts (default: 1)")
+      ->type_name("NUMBER")
+      ->check(check_host_count, "");
   command.add_option("--node-rank", flags.host_index, "Rank of this host, from 0; host 0 runs the scheduler")
       ->type_name("NUMBER");
   command
