@@ -76,6 +76,26 @@ def test_drawn_layouts_of_a_mesh_train_as_one_process_does(alone, layouts):
         assert held(texts[0])[1] < held(alone)[1]
 
 
+STATISTICS = """
+parallel.mesh(model=workers)
+net = nn.SequentialCell(nn.Dense(12, 16), nn.BatchNorm1d(16), nn.Dense(16, 4))
+parallel.shard(net[1].moving_mean, ("model",))
+parallel.shard(net[1].moving_variance, ("model",))
+model = train.Model(net, nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1))
+model.train(2, rows(sharded=False), Losses())
+for name, value in model.gather_parameters().items():
+    print("sum", name, repr(float(np.abs(value.asnumpy().astype(np.float64)).sum())))
+"""
+
+
+def test_moving_statistics_may_be_divided_where_nothing_else_is():
+    code, alone, _ = run_alone(SETUP + STATISTICS)
+    assert code == 0, alone
+    for text in outputs(STATISTICS, 4):
+        assert losses(text) == pytest.approx(losses(alone), rel=1e-5)
+        assert sums(text) == pytest.approx(sums(alone), rel=1e-5)
+
+
 ZERO_OVER_MESH = "muster.set_auto_parallel_context(zero=parallel.Zero(2, threshold_bytes=0))\n"
 
 

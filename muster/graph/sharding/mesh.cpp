@@ -209,7 +209,7 @@ class MeshDivider {
       write_for_good();
     if (node.op == &shard_op()) return reshard(node);
     if (node.op == &send_op() || node.op == &receive_op()) return transfer(node);
-    if (has_cut_samples(node)) {
+    if (has_cut_samples(node) || writes_pieces(node)) {
       MUSTER_TRY(const std::optional<Graph> others, expansion_of(whole_, node));
       if (others) return add_all(*others, node);
     }
@@ -246,6 +246,13 @@ class MeshDivider {
     if (node.inputs.empty()) return false;
     const std::vector<Axes>& dims = locals_.at(node.inputs[0]).layout.dims;
     return dims.size() >= 2 && (!dims[0].empty() || !dims[1].empty());
+  }
+
+  // Whether it writes a parameter that is divided over the mesh.
+  bool writes_pieces(const Node& node) const {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.op->writes(i) && !locals_.at(node.inputs[i]).layout.is_whole()) return true;
+    return false;
   }
 
   // Outside of training the statistics of a batch_norm are only read.
@@ -368,7 +375,8 @@ class MeshDivider {
         return fail(
             Code::not_provided,
             fmt::format(
-                "'{}': {} writes a parameter that is divided over the mesh as {}, and cannot do so in pieces",
+                "'{}': {} writes a parameter that is divided over the mesh as {}, and cannot do so in pieces: "
+                "leave this parameter whole",
                 whole_.name, node.op->name, to_string(locals_.at(id).layout)));
     }
     MUSTER_TRY_VOID(add_with(node, layouts, is_elementwise ? std::vector{own} : std::vector<TensorLayout>{},
