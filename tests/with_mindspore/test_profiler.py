@@ -253,3 +253,12 @@ def test_a_script_is_recorded_by_the_variable(tmp_path):
     assert script(tmp_path, MS_PROFILER_OPTIONS='{"start": false}').stderr == ""
     told = script(tmp_path, MS_PROFILER_OPTIONS="on").stderr
     assert "MS_PROFILER_OPTIONS is 'on', so nothing is recorded" in told
+
+
+def test_a_setting_that_no_profiler_knows_is_told_with_the_one_that_was_meant(tmp_path, capfd):
+    settings = {"profile_memory": True, "l2_cache": False, "timeline_limit": 500}
+    Profiler(output_path=str(tmp_path), ouput_path="elsewhere", colour=3, start_profile=False, **settings)
+    told = capfd.readouterr().err
+    assert "Profiler knows no ouput_path, which counts for nothing; did you mean output_path?" in told
+    assert "knows no colour, which counts for nothing: output_path, start_profile" in told
+    assert not [name for name in settings if name in told]

@@ -9,6 +9,35 @@ from mindspore.profiler._dynamic import DynamicProfilerMonitor
 from muster import _core, _profile
 
 _written: dict[str, int] = {}  # by folder: profiles that this process has written there
+# Of accelerators, or of versions before: they count for nothing.
+_SETTINGS = {
+    "activities",
+    "aic_metrics",
+    "data_process",
+    "data_simplification",
+    "experimental_config",
+    "export_type",
+    "hbm_ddr",
+    "host_stack",
+    "host_sys",
+    "l2_cache",
+    "mstx",
+    "mstx_domain_exclude",
+    "mstx_domain_include",
+    "op_time",
+    "parallel_strategy",
+    "pcie",
+    "profile_communication",
+    "profile_framework",
+    "profile_memory",
+    "profiler_level",
+    "record_shapes",
+    "sync_enable",
+    "sys_interconnection",
+    "sys_io",
+    "timeline_limit",
+    "with_stack",
+}
 
 
 class ProfilerAction(enum.Enum):
@@ -86,6 +115,18 @@ def _checked(name, value, is_right, what):
     return value
 
 
+def _note_unknown(settings):
+    """A name that is written wrong would count for nothing, as those of accelerators do."""
+    import difflib
+
+    for name in settings:
+        if name not in _SETTINGS:
+            known = ["output_path", "start_profile", "schedule", "on_trace_ready", *_SETTINGS]
+            near = difflib.get_close_matches(name, known, 1)
+            way_out = f"; did you mean {near[0]}?" if near else f": {', '.join(known[:4])} are its settings"
+            _device.note_once(f"note: Profiler knows no {name}, which counts for nothing{way_out}")
+
+
 class Profiler:
     """Records from its creation, or start(), to stop() or analyse(), and writes the profile in `output_path`.
 
@@ -100,6 +141,7 @@ class Profiler:
     def __init__(
         self, *, output_path="./data", start_profile=True, schedule=None, on_trace_ready=None, **settings
     ):
+        _note_unknown(settings)
         if on_trace_ready is tensorboard_trace_handler:  # as examples of MindSpore's have it
             on_trace_ready = on_trace_ready()
         is_folder = isinstance(on_trace_ready, str)
