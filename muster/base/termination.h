@@ -12,21 +12,25 @@ namespace muster {
 // time.
 class Termination {
  public:
-  explicit Termination(Duration patience);
+  Termination();
   Termination(const Termination&) = delete;
   Termination& operator=(const Termination&) = delete;
   ~Termination();
 
-  // To be asked now and then. Whether the process was told to end.
+  // To be asked now and then: ends a process that was told to, once no worker needs it or its patience is
+  // over, or as soon as it is told again. Says once that it goes on.
+  void look(bool is_needed, TimePoint now);
+  // Whether it was told to end.
   bool is_asked(TimePoint now);
-  // Whether it was, and the patience is over, or it was told again.
-  bool is_due(TimePoint now);
   // By the signal, as if it had never been taken over.
   [[noreturn]] void end_process();
 
  private:
-  const Duration patience_;
+  // Whether the patience is over, or it was told again.
+  bool is_due(TimePoint now);
+
   bool has_taken_over_ = false;
+  bool has_said_ = false;
   unsigned counted_ = 0;  // signals that are one request
   std::optional<TimePoint> asked_at_ = {};
 };

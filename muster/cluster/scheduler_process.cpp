@@ -25,8 +25,6 @@ constexpr milliseconds poll_interval{100};
 constexpr milliseconds holders_patience = seconds(120);  // NFS servers give up a dead host after 90
 constexpr milliseconds holders_interval{200};
 constexpr milliseconds goodbye_time{300};  // for nodes to close their connections at the end
-// For workers that end in order when all are told to: Slurm and Kubernetes kill after 30.
-constexpr seconds termination_patience{20};
 // A silent unauthenticated peer is a descriptor and a few bytes, and as many as these cost less than turning
 // them out, since they come back at once. With TLS each may have a session. Half of the descriptors are for
 // members.
@@ -187,7 +185,7 @@ class SchedulerDriver {
 
   std::optional<Failure> run() {
     bool interrupted = false;
-    Termination termination(termination_patience);
+    Termination termination;
     set_timer();
     while (!machine_.ended()) {
       loop_.run_for(poll_interval);
@@ -195,7 +193,7 @@ class SchedulerDriver {
         interrupted = true;
         step(scheduler_event::Interrupted{});
       }
-      look_for(termination);
+      termination.look(machine_.is_needed(), real_clock().now());
     }
     say_goodbye();
     if (machine_.failure() && termination.is_asked(real_clock().now())) termination.end_process();
@@ -203,18 +201,6 @@ class SchedulerDriver {
   }
 
  private:
-  // Workers that are told to end may have to save before (OnRequestExit), which they do together.
-  void look_for(Termination& termination) {
-    const TimePoint now = real_clock().now();
-    if (!termination.is_asked(now)) return;
-    if (!machine_.is_needed() || termination.is_due(now)) termination.end_process();
-    if (std::exchange(is_ending_, true)) return;
-    log::warning(fmt::format(
-        "told to end (SIGTERM): it ends when the last worker has left, or in {} s; told again, at "
-        "once",
-        termination_patience.count()));
-  }
-
   net::Screening screening() {
     return {.may_begin = [](const net::Frame& frame) -> Result<> {
               MUSTER_TRY_VOID(decode_message(frame));
@@ -368,7 +354,6 @@ class SchedulerDriver {
   const std::shared_ptr<const net::Security> security_;
   SchedulerMachine machine_;
   net::Loop loop_;
-  bool is_ending_ = false;
   std::vector<std::unique_ptr<net::ConnectionListener>> listeners_;
   std::map<PeerId, std::unique_ptr<net::Connection>> connections_;
   PeerId next_peer_ = 1;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "muster/base/termination.h"
 #include "muster/server/server.h"
 #include "muster/train/parameter_servers.h"
 #include "muster/train/row_files.h"
@@ -85,6 +87,46 @@ std::vector<net::Address> addresses_in(const cluster::Roster& roster) {
   return addresses;
 }
 
+// How a server lives until its job ends. Workers that are told to end, as servers may be at the same time,
+// may have to save before (OnRequestExit): they need all servers for that. In a job that recovers nobody
+// trains while a process is missing.
+class ServersLife {
+ public:
+  // `formed` is told of each new epoch.
+  ServersLife(cluster::Node& node, const cluster::Registration& registration,
+              const std::function<void(std::shared_ptr<const cluster::Roster>)>& formed)
+      : node_(node) {
+    node.on_epoch({.lost = [trains = trains_, endpoint = cluster::DataEndpoint{registration.data_port,
+                                                                               registration.local_name}](
+                               const cluster::Failure&) -> Result<cluster::DataEndpoint> {
+                     *trains = false;
+                     return endpoint;
+                   },
+                   .formed =
+                       [trains = trains_, formed](std::shared_ptr<const cluster::Roster> roster) {
+                         *trains = true;
+                         formed(std::move(roster));
+                       }});
+  }
+
+  // Until the job has ended, or `is_over`.
+  std::optional<cluster::Failure> wait(const std::function<bool()>& is_over) {
+    return node_.wait([&] {
+      termination_.look(*trains_, real_clock().now());
+      return is_over();
+    });
+  }
+  // By the signal, where this process was told to end and its job has failed.
+  void end(const std::optional<cluster::Failure>& failure) {
+    if (failure && termination_.is_asked(real_clock().now())) termination_.end_process();
+  }
+
+ private:
+  cluster::Node& node_;
+  std::shared_ptr<std::atomic<bool>> trains_ = std::make_shared<std::atomic<bool>>(true);
+  Termination termination_;
+};
+
 // How a server finds another one: both may be started again elsewhere.
 class OtherServers {
  public:
@@ -153,12 +195,9 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
                                                  cluster::Node& node,
                                                  const cluster::Interrupted& interrupted) {
   const auto others = std::make_shared<OtherServers>(node.roster());
-  node.on_epoch(
-      {.lost = [&registration](const cluster::Failure&) -> Result<cluster::DataEndpoint> {
-         return cluster::DataEndpoint{registration.data_port, registration.local_name};
-       },
-       .formed =
-           [others](std::shared_ptr<const cluster::Roster> roster) { others->formed(std::move(roster)); }});
+  ServersLife life(node, registration, [others](std::shared_ptr<const cluster::Roster> roster) {
+    others->formed(std::move(roster));
+  });
   others->formed(node.roster());  // where one was formed just now
   if (node.rank() == 0) warn_of_copies_on_one_host(*node.roster(), settings.server_copies);
   const auto give_up = [&node](const Error& error) {
@@ -180,13 +219,25 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
     if (const auto& trouble = (*server)->failure()) give_up(*trouble);
     has_stopped = true;
   });
-  auto failure = node.wait([&] { return has_stopped || (interrupted && interrupted()); });
+  auto failure = life.wait([&] { return has_stopped || (interrupted && interrupted()); });
   others->set_server(nullptr);
   loop.post([&loop] { loop.stop(); });
   thread.join();
   if (const auto& trouble = (*server)->failure()) return give_up(*trouble);
+  life.end(failure);
   if (failure || log_path->empty()) return failure;
   remove_files(*log_path);
+  return failure;
+}
+
+std::optional<cluster::Failure> serve_nothing(const cluster::Registration& registration, cluster::Node& node,
+                                              const cluster::Interrupted& interrupted) {
+  log::warning(
+      "this parameter server holds nothing: the script does not call set_ps_context(enable_ps=True) before "
+      "init()");
+  ServersLife life(node, registration, [](const std::shared_ptr<const cluster::Roster>&) {});
+  auto failure = life.wait([&] { return interrupted && interrupted(); });
+  life.end(failure);
   return failure;
 }
 

@@ -14,4 +14,8 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
                                                  cluster::Node& node,
                                                  const cluster::Interrupted& interrupted);
 
+// That of one whose script has no parameters on servers: it says so.
+std::optional<cluster::Failure> serve_nothing(const cluster::Registration& registration, cluster::Node& node,
+                                              const cluster::Interrupted& interrupted);
+
 }  // namespace muster::train

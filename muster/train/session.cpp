@@ -89,12 +89,7 @@ std::optional<cluster::Failure> Session::open(const cluster::Settings& settings,
   auto node = *std::move(joined);
   log::set_name(fmt::format("{} {}", to_string(settings.role), node->rank()));
   if (serves) return serve_parameters(settings, *registration, *node, interrupted);
-  if (settings.role == cluster::Role::server) {
-    log::warning(
-        "this parameter server holds nothing: the script does not call set_ps_context(enable_ps=True) "
-        "before init()");
-    return node->wait(interrupted);
-  }
+  if (settings.role == cluster::Role::server) return serve_nothing(*registration, *node, interrupted);
 
   auto groups = std::make_unique<WorkerGroups>(node->roster(), *std::move(listener),
                                                WorkerGroups::Options{.clock = real_clock(),

@@ -1,6 +1,7 @@
 """What MindSpore's scripts do with their gradients and optimizers, with parameters on parameter servers."""
 
 import re
+import signal
 
 import pytest
 from job import Job, run_alone
@@ -215,3 +216,37 @@ def test_rows_of_another_table_are_not_loaded(tmp_path):
     code, told = in_job(text)
     assert code != 0
     assert "RuntimeError: mindspore.load_param_into_net: table.embedding_table is" in told
+
+
+ASKED_TO_END = """
+from mindspore import train
+
+class Told(train.Callback):
+    def on_train_step_end(self, run_context):
+        print("step", run_context.original_args().cur_step_num, flush=True)
+
+exits = train.OnRequestExit(save_mindir=False, directory=FOLDER, config_file=FOLDER + "/exit.json")
+train.Model(net, loss_fn, optimizer).train(100000, data, [Told(), exits], dataset_sink_mode=False)
+print("ended in order")
+"""
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_servers_that_are_told_to_end_with_everybody_serve_until_the_workers_have_saved(tmp_path, enabled):
+    (tmp_path / "exit.json").write_text('{"GracefulExit": 0}')
+    text = script(ASKED_TO_END.replace("FOLDER", repr(str(tmp_path))), LAYER)
+    if not enabled:
+        text = text.replace("enable_ps=True", "enable_ps=False").replace(f"net.{LAYER}.set_param_ps()", "")
+    with Job(text, 1, MS_SERVER_NUM="1") as job:
+        server = job.start("server 0", MS_ROLE="MS_PSERVER")
+        try:
+            worker = job.workers[0]
+            worker.wait_for_line("step 3$")
+            for process in [server, job.scheduler, worker]:
+                process.signal(signal.SIGTERM)
+            assert [process.wait() for process in [worker, job.scheduler, server]] == [0, 0, 0]
+            assert "ended in order" in worker.output()
+            assert "it ends when the last worker has left" in server.output()
+        finally:
+            server.end()
+    assert list(tmp_path.glob("*.ckpt"))
