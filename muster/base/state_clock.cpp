@@ -60,4 +60,16 @@ WaitingScope::~WaitingScope() {
   if (clock_ != nullptr) clock_->enter(before_, real_clock().now());
 }
 
+ComputingScope::ComputingScope() : clock_(thread_clock()) {
+  if (clock_ == nullptr) return;
+  if (clock_->state() == StateClock::script)
+    clock_->enter(StateClock::computing, real_clock().now());
+  else
+    clock_ = nullptr;
+}
+
+ComputingScope::~ComputingScope() {
+  if (clock_ != nullptr) clock_->enter(StateClock::script, real_clock().now());
+}
+
 }  // namespace muster

@@ -15,11 +15,13 @@ namespace muster {
 class StateClock {
  public:
   static constexpr std::size_t states = 8;
-  // That of WaitingScope; the others are the owner's.
-  static constexpr std::size_t waiting = 0;
+  // Those of WaitingScope and ComputingScope; the others are the owner's.
+  static constexpr std::size_t waiting = 0, script = 2, computing = 4;
 
   // Begins `state`, and returns the one that it ends.
   std::size_t enter(std::size_t state, TimePoint now);
+  // The one that goes on. Of who enters states.
+  std::size_t state() const { return state_.load(std::memory_order_relaxed); }
   // In each state, with the one that goes on. Never less than it was.
   std::array<Duration, states> spent(TimePoint now) const;
 
@@ -47,6 +49,19 @@ class WaitingScope {
  private:
   StateClock* clock_;
   std::size_t before_ = 0;
+};
+
+// While it lives, the calling thread computes something that its script has asked for: its clock says so, if
+// it has one and that counts the time as the script's.
+class ComputingScope {
+ public:
+  ComputingScope();
+  ~ComputingScope();
+  ComputingScope(const ComputingScope&) = delete;
+  ComputingScope& operator=(const ComputingScope&) = delete;
+
+ private:
+  StateClock* clock_;  // null: nothing is to be said
 };
 
 }  // namespace muster

@@ -32,6 +32,9 @@ std::uint64_t microseconds(Duration duration) {
 }
 
 static_assert(first_phase_state + cluster::work_phase_count <= StateClock::states);
+static_assert(first_phase_state + static_cast<std::size_t>(cluster::WorkPhase::script) == StateClock::script);
+static_assert(first_phase_state + static_cast<std::size_t>(cluster::WorkPhase::computing) ==
+              StateClock::computing);
 
 }  // namespace
 

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "muster/base/state_clock.h"
 #include "muster/graph/anomaly.h"
 #include "muster/graph/ops/transfer.h"
 #include "muster/graph/origin.h"
@@ -71,8 +73,18 @@ struct OneOp {
   Attributes attributes;
   std::vector<TensorType> outputs;
   int threads = 1;
-  Chosen chosen = {};  // no kernel: a view
+  Chosen chosen = {};       // no kernel: a view
+  bool takes_long = false;  // so much that reading the clock is nothing beside it
 };
+
+constexpr std::int64_t bytes_that_take_long = 16 << 10;  // a microsecond at least
+
+bool takes_long(const OneOp& plan) {
+  std::int64_t bytes = 0;
+  for (const auto* types : {&plan.inputs, &plan.outputs})
+    for (const TensorType& type : *types) bytes += static_cast<std::int64_t>(type.size_bytes());
+  return bytes >= bytes_that_take_long;
+}
 
 constexpr std::size_t kept_max = 1024;  // a net of some hundred kinds of calls
 
@@ -92,6 +104,7 @@ Result<std::shared_ptr<const OneOp>> make_one_op(const Op& op, std::vector<Tenso
       .op = &op, .inputs = std::move(types), .attributes = attributes, .outputs = {}, .threads = threads});
   MUSTER_TRY(made->outputs, op.infer({made->inputs, {}, made->attributes}));
   if (op.sharing == Sharing::view) return made;
+  made->takes_long = takes_long(*made);
   MUSTER_TRY(made->chosen, choose_kernel(op, {made->inputs, made->outputs, made->attributes, {}, threads}));
   return made;
 }
@@ -249,7 +262,11 @@ Result<Values> execute(const Op& op, std::span<const Value> inputs, const Attrib
   for (const Value& input : inputs) input_types.push_back(input.type());
   MUSTER_TRY(const auto plan, one_op(op, std::move(input_types), attributes, context.threads));
   std::vector<Tensor> outputs = make_outputs(op, plan->outputs, tensors);
-  if (plan->chosen.kernel != nullptr) MUSTER_TRY_VOID(run_watched(*plan, tensors, outputs, context));
+  if (plan->chosen.kernel != nullptr) {
+    std::optional<ComputingScope> computing;
+    if (plan->takes_long) computing.emplace();
+    MUSTER_TRY_VOID(run_watched(*plan, tensors, outputs, context));
+  }
   MUSTER_TRY_VOID(keep_pieces(op, inputs, tensors));
   Values values;
   for (Tensor& output : outputs) values.emplace_back(std::move(output));

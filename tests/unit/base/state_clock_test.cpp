@@ -59,5 +59,26 @@ TEST(WaitingScope, CountsForTheThreadOfTheClockAlone) {
   }).join();
 }
 
+TEST(ComputingScope, CountsInPlaceOfTheScriptAndOfNothingElse) {
+  static StateClock clock;  // stays the clock of this thread
+  std::thread([] {
+    set_thread_clock(clock);
+    clock.enter(StateClock::script, real_clock().now());
+    {
+      const ComputingScope outer;
+      const ComputingScope inner;
+      EXPECT_EQ(clock.state(), StateClock::computing);
+      const WaitingScope waiting;
+      const ComputingScope of_what_waits;
+      EXPECT_EQ(clock.state(), StateClock::waiting);
+    }
+    EXPECT_EQ(clock.state(), StateClock::script);
+    constexpr std::size_t evaluating = 6;
+    clock.enter(evaluating, real_clock().now());
+    const ComputingScope computing;
+    EXPECT_EQ(clock.state(), evaluating);
+  }).join();
+}
+
 }  // namespace
 }  // namespace muster
