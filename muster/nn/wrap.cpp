@@ -152,6 +152,21 @@ void TrainOneStepCell::set_micro_batches(std::int64_t count) {
   touch("the number of micro-batches was changed");
 }
 
+namespace {
+
+// Of a plan before each of its runs.
+void note_step(graph::Trace* trace) {
+  const auto trains = graph::anomaly_hooks().trains;
+  if (trains == nullptr) return;
+  if (trace == nullptr) return trains(true);
+  trace->before_run([trains](bool /*is_first*/) -> Result<> {
+    trains(false);
+    return {};
+  });
+}
+
+}  // namespace
+
 // What the network gives, the loss first.
 Values TrainOneStepCell::forward(std::span<const Value> inputs) {
   if (options_.micro_batches == 1) {
@@ -207,6 +222,7 @@ Values TrainOneStepCell::construct(std::span<const Value> inputs) {
     gradients = reduce_gradients_of(optimizer_->updated_parameters(), gradients, *options_.reduction,
                                     options_.buckets);
   optimizer_->call(gradients);
+  note_step(trace);
   Values results = options_.has_aux ? outputs : Values{outputs[0]};
   if (options_.return_grad) results.insert(results.end(), gradients.begin(), gradients.end());
   return results;

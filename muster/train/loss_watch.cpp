@@ -10,6 +10,7 @@
 #include "muster/train/job.h"
 #include "muster/train/process.h"
 #include "muster/train/run_context.h"
+#include "muster/train/session.h"
 #include "muster/train/training_numbers.h"
 
 namespace muster::train {
@@ -46,6 +47,13 @@ void look_at_loss(double loss, bool is_done) {
 
 }  // namespace
 
+void note_step_by_hand(bool is_done) {
+  Session* const session = Session::current();
+  if (session == nullptr || process().numbers.model_step != nullptr) return;
+  const std::uint64_t before = process().numbers.steps_by_hand++;
+  session->membership().report_step(is_done ? before + 1 : before);
+}
+
 ModelSteps::ModelSteps(const std::int64_t& step)
     : outer_(std::exchange(process().numbers.model_step, &step)),
       told_outside_(std::exchange(process().numbers.told, false)) {}
@@ -56,7 +64,10 @@ ModelSteps::~ModelSteps() {
 }
 
 void watch_numbers(const Environment& environment) {
-  graph::set_anomaly_hooks({.line = graph::anomaly_hooks().line, .step = &step_text, .loss = &look_at_loss});
+  graph::set_anomaly_hooks({.line = graph::anomaly_hooks().line,
+                            .step = &step_text,
+                            .loss = &look_at_loss,
+                            .trains = &note_step_by_hand});
   if (environment.get("MUSTER_DETECT_ANOMALY") == "1") detect_anomaly();
   process().metrics_file = environment.get("MUSTER_METRICS_FILE").value_or("");
   process().page_requests_folder = environment.get("MUSTER_PAGE_REQUESTS").value_or("");

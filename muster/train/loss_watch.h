@@ -20,4 +20,9 @@ class ModelSteps {
   bool told_outside_;
 };
 
+// A loop by hand has made a step or, where it is not `is_done`, begins one. Nothing while a Model trains,
+// which tells of its own. All loops of a process count together: numbers that fall say that a training begins
+// anew.
+void note_step_by_hand(bool is_done);
+
 }  // namespace muster::train

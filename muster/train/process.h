@@ -123,6 +123,7 @@ struct NumberWatch {
   const std::int64_t* model_step = nullptr;     // of the training of a Model that runs; null: none does
   std::weak_ptr<graph::Parameter> global_step;  // of the optimizer that was called or traced last
   bool told = false;                            // of a loss that is no number
+  std::uint64_t steps_by_hand = 0;              // of all loops: see note_step_by_hand
 };
 
 // The body of a recoverable loop: aborted_step.h.

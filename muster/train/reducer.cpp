@@ -13,6 +13,7 @@
 #include "muster/train/agreement.h"
 #include "muster/train/context.h"
 #include "muster/train/job.h"
+#include "muster/train/loss_watch.h"
 #include "muster/train/parameter_servers.h"
 #include "muster/train/pipeline_layout.h"
 #include "muster/train/recovering_call.h"
@@ -159,7 +160,7 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   MUSTER_TRY(const PipelineLayout now, pipeline_layout());
   note_stage(now.stage);
   if (has_whole_batch(now) || gradients.empty()) {
-    membership.report_step(++steps_);
+    note_step_by_hand(true);
     return reduced;
   }
   if (step_is_aborted()) return reduced;
@@ -169,7 +170,7 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
   // Whether this worker has marked all parameters says nothing of the others; but who comes back to a job
   // that recovers would compare alone.
   if (here.empty() && (!has_servers() || membership.recovers() || is_checked(membership.epoch()))) {
-    membership.report_step(++steps_);
+    note_step_by_hand(true);
     return reduced;
   }
   std::vector<Tensor> done;
@@ -193,7 +194,7 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     if (gradient.home()) next->set_home(*gradient.home());
     gradient = *next++;
   }
-  membership.report_step(++steps_);
+  note_step_by_hand(true);
   return reduced;
 }
 
@@ -202,17 +203,20 @@ Result<graph::Values> DistributedReducer::trace(std::span<const graph::Value> gr
   Session* const session = Session::current();
   if (session == nullptr) return graph::Values(gradients.begin(), gradients.end());
   MUSTER_TRY(const PipelineLayout now, pipeline_layout());
+  graph::Trace& plan = *graph::Trace::current();
+  plan.before_run([](bool /*is_first*/) -> Result<> {
+    note_step_by_hand(false);
+    return {};
+  });
   if (has_whole_batch(now) || gradients.empty()) return graph::Values(gradients.begin(), gradients.end());
   // Not by `this`, which the plan may outlive.
-  graph::Trace::current()->before_run(
-      [parameters = parameters_, now, steps = std::uint64_t{0}](bool is_first) mutable -> Result<> {
-        Session& here = *Session::current();
-        here.membership().report_step(steps++);
-        if (!is_first || here.membership().recovers()) return {};
-        return here.recovery().explicit_collective(
-            "the comparison of parameters", divided_stages(now),
-            [&](Communicator& group) { return compare_workers(parameters, group, now.divides()); });
-      });
+  plan.before_run([parameters = parameters_, now](bool is_first) -> Result<> {
+    Session& here = *Session::current();
+    if (!is_first || here.membership().recovers()) return {};
+    return here.recovery().explicit_collective(
+        "the comparison of parameters", divided_stages(now),
+        [&](Communicator& group) { return compare_workers(parameters, group, now.divides()); });
+  });
   return nn::reduce_gradients_of(parameters_, gradients, reduction(), context().buckets);
 }
 

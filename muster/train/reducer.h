@@ -49,7 +49,6 @@ class DistributedReducer {
 
   std::vector<std::shared_ptr<graph::Parameter>> parameters_;
   std::optional<bool> mean_;
-  std::uint64_t steps_ = 0;
   std::uint64_t epoch_ = 0;  // of what follows
   bool checked_ = false;     // that all workers hold equal parameters
   std::unique_ptr<Compiled> compiled_;

@@ -94,6 +94,41 @@ def test_all_ranks_of_a_job_are_numbers(tmp_path):
             server.end()
 
 
+STEPS = """
+import time
+import numpy
+import muster
+from muster import nn
+muster.set_context(mode=MODE)
+muster.init()
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+net = nn.Dense(2, 1)
+optimizer = nn.SGD(net.trainable_params(), 0.1)
+step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), optimizer)
+rows = muster.Tensor(numpy.ones((4, 2), numpy.float32))
+for _ in range(7):
+    step(rows, rows[:, :1])
+print("trained", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(("mode", "last"), [("graph", 6), ("eager", 7)])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_steps_of_a_cell_that_a_loop_calls_are_told(workers, mode, last):
+    """Of a plan the number of steps before the one that runs."""
+    with Job(STEPS.replace("MODE", repr(mode)), workers) as job:
+        for worker in job.workers:
+            worker.wait_for_line("trained")
+        command = [MUSTER, "metrics", "--scheduler", f"127.0.0.1:{job.port}"]
+        found = {}
+        while found.get("muster_process_step") != {str(rank): last for rank in range(workers)}:
+            told = subprocess.run(
+                command, env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE
+            )
+            found = samples_in(told.stdout)
+
+
 def samples_in_until_down(port):
     while True:
         found = samples_in(get(port)[2])
