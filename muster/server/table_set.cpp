@@ -193,9 +193,12 @@ Result<> TableSet::begin_rows(Table& table, std::uint64_t step, std::span<const 
 Result<> TableSet::apply_to(Table& table, std::uint64_t step, std::span<const TablePart> parts) {
   for (const TablePart& part : parts)
     if (part.learning_rate != parts[0].learning_rate)
-      return fail(Code::invalid_argument,
-                  fmt::format("the learning rate of '{}' differs between the workers: {} and {} in step {}",
-                              table.spec().name, parts[0].learning_rate, part.learning_rate, step));
+      return fail(
+          Code::invalid_argument,
+          fmt::format("the learning rate of '{}' differs between the workers: {} and {} in step {}; a "
+                      "callback that changes it by a metric (ReduceLROnPlateau) needs the same "
+                      "evaluation in all of them",
+                      table.spec().name, parts[0].learning_rate, part.learning_rate, step));
   const UpdateStep update{
       .learning_rate = parts[0].learning_rate, .steps = parts[0].steps, .job_steps = step};
   if (parts.size() == 1 && (worker_num_ == 1 || !takes_means_))
