@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
+#include <vector>
 
+#include "muster/train/aborted_step.h"
+#include "muster/train/context.h"
 #include "muster/train/front_end.h"
 #include "muster/train/job.h"
+#include "muster/train/session.h"
 
 namespace muster::train {
 namespace {
@@ -41,6 +46,23 @@ Result<> check_restorable(const CallbackContext& context) {
   return {};
 }
 
+// In a data-parallel job the mean over the workers, each of which has seen rows of its own: they have to
+// decide alike. What all have is left as it is.
+Result<double> over_workers(double value) {
+  Session* const session = Session::current();
+  if (session == nullptr || session->membership().world_size() == 1 ||
+      context().parallel_mode != ParallelMode::data_parallel)
+    return value;
+  std::vector<double> values(session->membership().world_size());
+  MUSTER_TRY_VOID(call_in_body([&] {
+    return session->recovery().explicit_collective(
+        "the mean over all workers of what EarlyStopping or ReduceLROnPlateau follows", {},
+        [&](Communicator& workers) { return workers.all_gather(&value, values.data(), sizeof value); });
+  }));
+  if (step_is_aborted() || std::ranges::count(values, value) == std::ssize(values)) return value;
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
 }  // namespace
 
 Result<MonitorMode> monitor_mode_from_string(std::string_view name) {
@@ -72,7 +94,8 @@ Result<std::optional<double>> monitored_after_epoch(const CallbackContext& conte
   const bool evaluated = !context.eval_results.empty();
   if (!evaluated && context.evaluates && monitor != "loss") return std::nullopt;
   MUSTER_TRY(const double value, monitored(context, monitor));
-  return value;
+  MUSTER_TRY(const double mean, over_workers(value));
+  return mean;
 }
 
 // ---- EarlyStopping ----------------------------------------------------------------------------------------

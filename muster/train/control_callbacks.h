@@ -35,7 +35,8 @@ class Best {
   std::optional<double> best_;
 };
 
-// The number to look at after an epoch; nothing after one without an evaluation.
+// The number to look at after an epoch, of a data-parallel job the mean over its workers, which is a
+// collective call; nothing after one without an evaluation.
 Result<std::optional<double>> monitored_after_epoch(const CallbackContext& context,
                                                     const std::string& monitor);
 

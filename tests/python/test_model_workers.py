@@ -165,3 +165,30 @@ def test_unequal_numbers_of_steps_are_named_before_the_first_step(digits):
         assert all(worker.wait() != 0 for worker in job.workers)
         text = job.workers[1].output()
     assert all(part in text for part in ("rank 0 makes 5", "rank 1 makes 4"))
+
+
+# The loss of worker 0 falls while that of worker 1 rises, and their mean falls.
+FOLLOWED = """
+import numpy
+import muster
+from muster import nn, train
+from muster.dataset import NumpySlicesDataset
+
+muster.init()
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+net = nn.Dense(1, 1, weight_init="zeros", has_bias=False)
+optimizer = nn.SGD(net.trainable_params(), 0.125)
+y = [1.0, -0.5][muster.get_rank()] * numpy.ones((2, 1), numpy.float32)
+data = NumpySlicesDataset((numpy.ones_like(y), y), ["x", "y"]).batch(2)
+stop, plateau = train.EarlyStopping("loss", patience=1), train.ReduceLROnPlateau("loss", patience=1)
+made = train.LambdaCallback(on_train_epoch_end=lambda run: print("epoch", run.cur_epoch_num))
+train.Model(net, nn.MSELoss(), optimizer).train(4, data, [CALLBACK, made])
+print("rate", optimizer.learning_rate.asnumpy())
+"""
+
+
+@pytest.mark.parametrize("callback", ["stop", "plateau"])
+def test_callbacks_that_follow_a_loss_decide_alike_on_all_workers(callback):
+    for text in outputs(FOLLOWED.replace("CALLBACK", callback), 2):
+        assert re.findall(r"epoch (\d)", text) == ["1", "2", "3", "4"]
+        assert "rate 0.125" in text
