@@ -156,3 +156,12 @@ def test_an_optimizer_that_servers_have_no_rule_for_names_its_parameter(optimize
             server.end()
     assert "NotImplementedError" in output and "'weight', which lives on parameter servers" in output
     assert run(script, "mindspore") == "done"
+
+
+def test_a_staleness_that_is_no_number_of_steps_is_named():
+    for staleness, told in [
+        ("2**70", "ValueError: set_ps_context: staleness is a number below 2**63, or None"),
+        ("-1", "ValueError: set_ps_context: staleness is -1; it must be at least 0, or None"),
+        ("1.5", "TypeError: set_ps_context: staleness is a whole number of steps, or None"),
+    ]:
+        assert told in run(f"ms.set_ps_context(enable_ps=True, staleness={staleness})")

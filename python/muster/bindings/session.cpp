@@ -180,7 +180,10 @@ std::optional<std::uint64_t> staleness_from(nb::handle staleness) {
   if (staleness.is_none()) return std::nullopt;
   const bool is_number = nb::isinstance<nb::int_>(staleness) && !nb::isinstance<nb::bool_>(staleness);
   if (!is_number) throw nb::type_error("set_ps_context: staleness is a whole number of steps, or None");
-  const auto steps = nb::cast<std::int64_t>(staleness);
+  std::int64_t steps = 0;
+  if (!nb::try_cast(staleness, steps))
+    throw nb::value_error(
+        "set_ps_context: staleness is a number below 2**63, or None: as many steps as it likes");
   if (steps < 0)
     throw nb::value_error(
         ("set_ps_context: staleness is " + std::to_string(steps) + "; it must be at least 0, or None")
