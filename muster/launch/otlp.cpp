@@ -10,6 +10,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <utility>
 
 #include "muster/launch/metric_families.h"
 
@@ -52,18 +53,36 @@ Result<OtlpTarget> parse_endpoint(std::string_view name, const std::string& valu
   return OtlpTarget{.host = *host, .path = path.empty() ? "/" : path};
 }
 
+// Without blanks around it, and as in an address: "Bearer%20abc". A percent sign without two digits stays.
+std::string decoded(std::string_view text) {
+  const auto begin = std::min(text.find_first_not_of(' '), text.size());
+  text = text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+  std::string made;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char* const digits = text.data() + i + 1;
+    unsigned char byte = 0;
+    const bool is_coded = text[i] == '%' && i + 2 < text.size() &&
+                          std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2;
+    made += is_coded ? static_cast<char>(byte) : text[i];
+    if (is_coded) i += 2;
+  }
+  return made;
+}
+
 // "key=value,key=value". Names are those of HTTP.
 Result<> read_headers(OtlpTarget& target, std::string_view name, std::string_view text) {
   while (!text.empty()) {
     const std::string_view pair = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), pair.size() + 1));
-    const auto equals = pair.find('=');
-    const auto is_good = [](char c) { return c >= ' ' && c < 0x7f && c != ':'; };
-    if (equals == std::string_view::npos || equals == 0 ||
-        !std::ranges::all_of(pair.substr(0, equals), is_good) ||
-        std::ranges::any_of(pair, [](char c) { return c < ' ' || c == 0x7f; }))
+    const auto equals = std::min(pair.find('='), pair.size());
+    std::string key = decoded(pair.substr(0, equals));
+    std::string value = decoded(pair.substr(std::min(equals + 1, pair.size())));
+    const auto is_good = [](char c) { return c > ' ' && c < 0x7f && c != ':'; };
+    const auto is_control = [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; };
+    if (equals == pair.size() || key.empty() || !std::ranges::all_of(key, is_good) ||
+        std::ranges::any_of(value, is_control))
       return fail(Code::invalid_argument, fmt::format("{}: headers are name=value,name=value", name));
-    target.headers.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+    target.headers.emplace_back(std::move(key), std::move(value));
   }
   return {};
 }

@@ -51,6 +51,15 @@ TEST(Otlp, IsSentWhereTheVariablesSay) {
   EXPECT_EQ(target.path, "/as/it/is");
 }
 
+TEST(Otlp, DecodesHeadersAsAddresses) {
+  const auto target =
+      **found({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"},
+               {"OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Basic%20YTpi%3D, x = 50% ,y=%4,z="}});
+  const std::vector<std::pair<std::string, std::string>> wanted = {
+      {"Authorization", "Basic YTpi="}, {"x", "50%"}, {"y", "%4"}, {"z", ""}};
+  EXPECT_EQ(target.headers, wanted);
+}
+
 TEST(Otlp, RefusesWhatItCannotDoByName) {
   EXPECT_THAT(error_of({{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://c:4318"}}),
               HasSubstr("OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318: only http:// is spoken"));
@@ -62,6 +71,8 @@ TEST(Otlp, RefusesWhatItCannotDoByName) {
   EXPECT_THAT(error_of({good, {"OTEL_METRIC_EXPORT_INTERVAL", "1s"}}), HasSubstr("milliseconds"));
   EXPECT_THAT(error_of({good, {"OTEL_EXPORTER_OTLP_HEADERS", "key"}}), HasSubstr("name=value"));
   EXPECT_THAT(error_of({good, {"OTEL_EXPORTER_OTLP_HEADERS", "key=a\r\nb: c"}}), HasSubstr("name=value"));
+  EXPECT_THAT(error_of({good, {"OTEL_EXPORTER_OTLP_HEADERS", "key=a%0D%0Ab: c"}}), HasSubstr("name=value"));
+  EXPECT_THAT(error_of({good, {"OTEL_EXPORTER_OTLP_HEADERS", "=a"}}), HasSubstr("name=value"));
 }
 
 TEST(Otlp, HasTheNumbersOfAllRanks) {
