@@ -4,18 +4,24 @@ A process that comes back begins with what the script sets before the loop. That
 other numbers at the end.
 """
 
+import contextlib
+import dis
+import functools
 import hashlib
 import itertools
 import random
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
-from types import FrameType, ModuleType
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FrameType, FunctionType, ModuleType
 
-from muster import _loop_names
-from muster._core import Callback, Cell, Parameter, Tensor
+from muster import _kept, _loop_names
+from muster._core import Callback, CallbackContext, Cell, Parameter, Tensor
 
 _BODIES_LOOKED_AT = 8
+_EPOCHS_LOOKED_AT = 3
+_ROWS_LOOKED_AT = 8
+_ROWS_UNTIL_TOLD = 3
 _ELEMENTS = 64  # of a container: the last ones
 _BYTES = 1 << 16  # of an array
 _DEPTH = 4
@@ -48,6 +54,12 @@ _IN_CELLS = (
     "muster warning: steps of the training change {names}, and no recovery point holds that: in a process "
     "that comes back it is what the script has set before the training, and the training ends with other "
     "numbers than without that death. Make it a Parameter with requires_grad=False, which construct() assigns"
+)
+_IN_CALLBACKS = (
+    "muster warning: callbacks of the training change {names}, and no recovery point holds that: in a "
+    "process that comes back it is what the script has set before the training, and what depends on it has "
+    "other numbers than without that death. Keep it in attributes of a Callback with state_dict() and "
+    "load_state_dict(); a state_dict() that returns {{}} says that it may begin anew"
 )
 _IN_SOURCES = (
     "muster warning: passes over a GeneratorDataset change {names}, and no recovery point holds that: in a "
@@ -131,10 +143,14 @@ def _elements_of(tensor: Tensor) -> object:
 
 def _is_of_script(value: object) -> bool:
     """Whether its class is the script's own: what libraries keep is theirs to say."""
-    module = sys.modules.get(type(value).__module__)
-    name = type(value).__module__.partition(".")[0]
-    is_library = name in _LIBRARIES or (name in sys.stdlib_module_names and name != "__main__")
-    return module is not None and not (is_library or isinstance(value, type)) and hasattr(value, "__dict__")
+    if sys.modules.get(type(value).__module__) is None or _is_of_library(type(value)):
+        return False
+    return not isinstance(value, type) and hasattr(value, "__dict__")
+
+
+def _is_of_library(made: type | FunctionType) -> bool:
+    name = (made.__module__ or "").partition(".")[0]
+    return name in _LIBRARIES or (name in sys.stdlib_module_names and name != "__main__")
 
 
 def _attributes_of(value: object) -> Iterator[tuple[str, object]]:
@@ -234,6 +250,92 @@ class Watch:
         return marks
 
 
+def _variables_in(code: CodeType) -> Iterator[str]:
+    """Names of modules that it reads or writes, in functions that are made there, too."""
+    for instruction in dis.get_instructions(code):
+        if isinstance(instruction.argval, CodeType):
+            yield from _variables_in(instruction.argval)
+        elif instruction.opname in ("LOAD_GLOBAL", "STORE_GLOBAL"):
+            yield instruction.argval
+
+
+def _variables_of(function: FunctionType) -> Iterator[tuple[str, object]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # its variable has no value yet
+            yield name, cell.cell_contents
+    for name in _variables_in(function.__code__):
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
+
+
+class _FunctionMarks(_Marks):
+    """What functions of the script have to do with outside of themselves."""
+
+    def note_function(self, function: object) -> None:
+        """A function, a method or another object that is called."""
+        if isinstance(function, functools.partial):
+            function = function.func
+        owner = getattr(function, "__self__", None if isinstance(function, FunctionType) else function)
+        if owner is not None and _is_of_script(owner):
+            self.note(type(owner).__name__, owner)
+        code = getattr(function, "__func__", function)
+        called = code if isinstance(code, FunctionType) else getattr(type(code), "__call__", None)  # noqa: B004
+        self._note_code(called)
+
+    def _note_code(self, function: object) -> None:
+        if not isinstance(function, FunctionType) or id(function) in self._seen or _is_of_library(function):
+            return
+        self._seen.add(id(function))
+        for name, value in _variables_of(function):
+            if isinstance(value, FunctionType):
+                self._note_code(value)
+            elif not isinstance(value, Cell | Callback):  # each is looked at by itself
+                self.note(name, value)
+
+
+class _RowMarks(_FunctionMarks):
+    """Of these what draws numbers, and numbers: a function may well keep rows that it has read."""
+
+    def _mark(self, value: object, name: str, depth: int) -> object:
+        return super()._mark(value, name, depth) if _kept.draws_numbers(value) else None
+
+
+class RowWatch:
+    """Looks at what a function of rows changes in variables of the script.
+
+    Args:
+        function: A function or another object that is called.
+    """
+
+    def __init__(self, function: object) -> None:
+        self._function = function
+        self._marks: _Marks | None = None
+        self._rows = 0
+        self._times: dict[str, int] = {}
+
+    def _marks_now(self) -> _Marks:
+        marks = _RowMarks(set())
+        marks.note_function(self._function)
+        return marks
+
+    def begin_row(self) -> None:
+        """A row is made: one of the first is looked at."""
+        self._marks = self._marks_now() if self._rows < _ROWS_LOOKED_AT else None
+
+    def end_row(self) -> str:
+        """The names of what has changed with several rows, once; another thread may change it, but once."""
+        before, self._marks = self._marks, None
+        if before is None:
+            return ""
+        self._rows += 1
+        for name in self._marks_now().changed_since(before):
+            self._times[name] = self._times.get(name, 0) + 1
+        names = [name for name, times in self._times.items() if times == _ROWS_UNTIL_TOLD]
+        if names:
+            self._rows = _ROWS_LOOKED_AT
+        return _listed(names)
+
+
 class SourceWatch:
     """Looks at what the passes over a source of rows change in it.
 
@@ -248,17 +350,56 @@ class SourceWatch:
 
     def begin_pass(self) -> None:
         """A pass begins: what the one before has changed is told."""
-        before, self._marks = self._marks, _Marks(set())
-        name = type(self._source).__name__
-        self._marks.note(name, self._source)
+        before, self._marks = self._marks, _FunctionMarks(set())
+        name = getattr(self._source, "__name__", type(self._source).__name__)
+        if isinstance(self._source, FunctionType):
+            self._marks.note_function(self._source)
+        else:
+            self._marks.note(name, self._source)
         names = self._marks.changed_since(before) if before is not None and not self._is_told else set()
         if names:
             self._is_told = True
             print(_IN_SOURCES.format(names=_listed(names), name=name), file=sys.stderr, flush=True)
 
 
+def _functions_of(callback: Callback) -> Iterator[Callable]:
+    """What it calls of the script; nothing where it says itself what its state is."""
+    yield from getattr(callback, "_functions", ())
+    kinds = [kind for kind in type(callback).__mro__ if issubclass(kind, Callback)]
+    methods = [each for kind in kinds for each in vars(kind).items() if isinstance(each[1], FunctionType)]
+    if "state_dict" not in dict(methods):
+        yield from (method for _, method in methods)
+
+
+class _CallbackWatch:
+    """Looks at what callbacks of a training change in variables of the script."""
+
+    def __init__(self) -> None:
+        self._marks: _FunctionMarks | None = None
+        self._looks = {"step": 0, "epoch": 0}
+        self._is_told = False
+
+    def look(self, callbacks: Iterable[Callback]) -> None:
+        """What has changed since the look before is told once."""
+        if self._is_told:
+            return
+        before, self._marks = self._marks, _FunctionMarks(set())
+        for callback in callbacks:
+            for function in _functions_of(callback):
+                self._marks.note_function(function)
+        if names := self._marks.changed_since(before) if before is not None else set():
+            self._is_told = True
+            print(_IN_CALLBACKS.format(names=_listed(names)), file=sys.stderr, flush=True)
+
+    def look_after(self, kind: str, most: int, callbacks: Iterable[Callback]) -> None:
+        """Behind the first steps and epochs alone: looking costs time."""
+        self._looks[kind] += 1
+        if self._looks[kind] <= most:
+            self.look(callbacks)
+
+
 class AttributeWatch(Callback):
-    """Looks at what the steps of a Model's training change in its network beside parameters.
+    """Looks at what the steps of a Model's training change beside parameters, in its network and callbacks.
 
     Args:
         network: The network that trains.
@@ -269,6 +410,15 @@ class AttributeWatch(Callback):
         self._network = network
         self._marks: _Marks | None = None
         self._steps = 0
+        self._callbacks = _CallbackWatch()
+
+    def on_train_begin(self, run_context: CallbackContext) -> None:
+        """From here on what callbacks change is seen."""
+        self._callbacks.look(run_context.list_callback)
+
+    def on_train_epoch_end(self, run_context: CallbackContext) -> None:
+        """Some callbacks act once an epoch."""
+        self._callbacks.look_after("epoch", _EPOCHS_LOOKED_AT, run_context.list_callback)
 
     def _marks_now(self) -> _Marks:
         marks = _Marks(set())
@@ -281,8 +431,9 @@ class AttributeWatch(Callback):
         if 1 < self._steps <= _BODIES_LOOKED_AT:
             self._marks = self._marks_now()
 
-    def on_train_step_end(self, run_context: object) -> None:
+    def on_train_step_end(self, run_context: CallbackContext) -> None:
         """Tells once what has changed."""
+        self._callbacks.look_after("step", _BODIES_LOOKED_AT, run_context.list_callback)
         before, self._marks = self._marks, None
         if before is None:
             return

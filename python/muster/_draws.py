@@ -76,16 +76,37 @@ class Steps:
         return self._steps.is_aborted
 
 
-_OF_MAP = (
-    "'{name}' of map() draws from random or numpy.random, whose states no recovery point holds: after a "
-    "death the training ends with other numbers. In worker processes they are seeded for each row: map(..., "
-    "python_multiprocessing=True)"
+_DRAWS = (
+    "'{{name}}' of {0} draws from random or numpy.random, whose states no recovery point holds: after a "
+    "death the training ends with other numbers. {1}"
 )
+OF_MAP = _DRAWS.format(
+    "map()",
+    "In worker processes they are seeded for each row: map(..., python_multiprocessing=True)",
+)
+OF_FILTER = _DRAWS.format("filter()", "Let it decide by what the row holds")
+OF_BATCH = _DRAWS.format(
+    "batch(per_batch_map=)",
+    "Let it draw from a generator of the batch's own: numpy.random.default_rng((info.get_epoch_num(), "
+    "info.get_batch_num())), where info is its last argument",
+)
+_OF_OWN = (
+    "'{name}', which makes rows of the data, changes {names} with them, and no recovery point holds that: in "
+    "a process that comes back it is what the script has set, and rows that depend on it are others. Draw "
+    "from numpy.random in worker processes, where it is seeded for each row (python_multiprocessing=True of "
+    "map(), num_parallel_workers=2 of GeneratorDataset), or make the generator of what the row itself has"
+)
+_ITSELF = object()
 
 
-def told(function, text: str = _OF_MAP, name: str | None = None):
-    """A function of rows, as a job that recovers calls it: that it draws is told once, by `text`."""
-    return _Told(function, text, name or _name_of(function)) if recovers() else function
+def told(function, text: str = OF_MAP, name: str | None = None, of=_ITSELF):
+    """A function of rows, as a job that recovers calls it: that it draws is told once, by `text`.
+
+    So is what `of` changes in variables of the script: another function that the row comes from, or None.
+    """
+    if not recovers():
+        return function
+    return _Told(function, text, name or _name_of(function), function if of is _ITSELF else of)
 
 
 def _name_of(function) -> str:
@@ -93,8 +114,11 @@ def _name_of(function) -> str:
 
 
 class _Told:
-    def __init__(self, function, text: str, name: str) -> None:
+    def __init__(self, function, text: str, name: str, of) -> None:
+        from muster import _carried  # jobs that recover alone have these
+
         self._function, self._text, self._name = function, text, name
+        self._own = _carried.RowWatch(of)
         self._rows = self._drawn = 0
         self._process = os.getpid()
         functools.update_wrapper(self, function, updated=())
@@ -102,11 +126,17 @@ class _Told:
     def __call__(self, *values):
         if self._rows == _ROWS_LOOKED_AT or os.getpid() != self._process:  # a worker process seeds its rows
             return self._function(*values)
+        self._own.begin_row()
         before = states()
         answer = self._function(*values)
         self._rows += 1
         self._drawn += states() != before
         if self._drawn == _ROWS_UNTIL_TOLD:
             self._rows = _ROWS_LOOKED_AT
-            print(f"muster warning: {self._text.format(name=self._name)}", file=sys.stderr, flush=True)
+            self._tell(self._text.format(name=self._name))
+        elif names := self._own.end_row():
+            self._tell(_OF_OWN.format(name=self._name, names=names))
         return answer
+
+    def _tell(self, text: str) -> None:
+        print(f"muster warning: {text}", file=sys.stderr, flush=True)

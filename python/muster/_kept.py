@@ -80,7 +80,7 @@ class _KeptElements(Callback):
         self.kept.update(state["kept"])
 
 
-def _draws(kept: object) -> bool:
+def draws_numbers(kept: object) -> bool:
     """Whether it is a generator of random numbers, of Python or NumPy."""
     numpy = sys.modules.get("numpy.random")
     kinds = (random.Random, *((numpy.Generator, numpy.RandomState) if numpy else ()))
@@ -113,7 +113,7 @@ class _KeptDraws(Callback):
 
 def _is_kept_whole(kept: object) -> bool:
     says_all = _has_state_dict(kept) and not isinstance(kept, Cell)
-    return says_all or isinstance(kept, deque) or _draws(kept)
+    return says_all or isinstance(kept, deque) or draws_numbers(kept)
 
 
 def held_in(states: object) -> Iterator[object]:
@@ -160,7 +160,7 @@ def kept_in(states: Mapping[str, object] | Sequence[object] | None) -> tuple[lis
         elif (found := _parameters_of(each)) is not None:
             parameters += found
             kept += _plain_beside(each)
-        elif _draws(each):
+        elif draws_numbers(each):
             kept.append(_KeptDraws(each))
         elif isinstance(each, list | deque | dict):
             kept.append(_KeptElements(each))

@@ -191,6 +191,20 @@ def _allow_second_init(base) -> None:
     base.__init__ = init
 
 
+def _keep_functions(base) -> None:
+    """A callback knows the functions that it was made with: what looks at their variables finds them."""
+    make = base.__init__
+
+    @functools.wraps(make)
+    def init(self, *args, **kwargs):
+        make(self, *args, **kwargs)
+        if type(self) is base:  # attributes of a subclass are state that it has to keep
+            self._functions = (*args, *kwargs.values())
+
+    init.__nb_signature__ = make.__nb_signature__
+    base.__init__ = init
+
+
 def _watch_init(kind) -> None:
     init = kind.__init__
     is_of_library = not isinstance(init, types.FunctionType)
@@ -283,6 +297,9 @@ def _watch_subclasses_of(root) -> None:
 
 for _kind in (_core.Cell, *_TAKES_NOTHING):
     _allow_second_init(_kind)
+
+for _kind in (_core.LearningRateScheduler, _core.LambdaCallback):
+    _keep_functions(_kind)
 
 for _kind in list(vars(_core).values()):
     if isinstance(_kind, type) and _kind.__bases__ == (object,):

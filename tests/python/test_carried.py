@@ -91,3 +91,74 @@ def test_an_attribute_that_steps_of_a_model_change_is_told_in_a_job_that_recover
         assert [process.wait() for process in job.everybody()] == [0, 0, 0]
         texts = [worker.output() for worker in job.workers]
     assert [text.count("steps of the training change 'Counting.steps'") for text in texts] == [1, 1]
+
+
+OF_CALLBACKS = """
+import numpy
+import muster
+from muster import dataset as ds, nn, train
+
+muster.init()
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+rows = numpy.random.default_rng(1).random((24, 6), numpy.float32)
+data = ds.NumpySlicesDataset((rows, rows[:, :2]), ["x", "y"], num_shards=2, shard_id=muster.get_rank())
+
+class Counter:
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, rate, step):
+        self.calls += 1
+        return rate
+
+def remembering():
+    calls = []
+
+    def rate(rate, step):
+        calls.append(step)
+        return 0.1 * 0.98 ** len(calls)
+
+    return rate
+
+seen, draws, half = [], numpy.random.default_rng(2), 0.5
+
+def note(epoch):
+    seen.append(epoch)
+
+class Noting(train.Callback):
+    def on_train_epoch_end(self, run_context):
+        note(run_context.cur_epoch_num)
+
+class Keeping(Noting):
+    def state_dict(self):
+        return {"seen": seen}
+
+    def load_state_dict(self, state):
+        seen[:] = state["seen"]
+
+net = nn.Dense(6, 2)
+optimizer = nn.SGD(net.trainable_params(), 0.1)
+train.Model(net, nn.MSELoss(), optimizer).train(2, data.batch(4), callbacks=CALLBACK)
+"""
+SCHEDULER = "train.LearningRateScheduler"
+CHANGED_BY = {
+    f"{SCHEDULER}(remembering())": "calls",
+    f"{SCHEDULER}(Counter())": "Counter.calls",
+    f"{SCHEDULER}(learning_rate_function=lambda rate, step: rate * draws.random())": "draws",
+    "train.LambdaCallback(on_train_epoch_end=lambda context: note(context.cur_epoch_num))": "seen",
+    "Noting()": "seen",
+    "Keeping()": None,
+    f"[{SCHEDULER}(lambda rate, step: rate * half), train.LossMonitor()]": None,
+}
+
+
+@pytest.mark.parametrize("callback", CHANGED_BY)
+def test_a_variable_that_callbacks_change_is_told_in_a_job_that_recovers(tmp_path, callback):
+    script = OF_CALLBACKS.replace("CALLBACK", callback)
+    with Job(script, 2, MS_ENABLE_RECOVERY="1", MS_RECOVERY_PATH=str(tmp_path / "recovery")) as job:
+        assert [process.wait() for process in job.everybody()] == [0, 0, 0]
+        texts = [worker.output() for worker in job.workers]
+    told = [
+        re.findall(r"callbacks of the training change '(.*)', and no recovery point", text) for text in texts
+    ]
+    assert told == [[CHANGED_BY[callback]] if CHANGED_BY[callback] else []] * 2

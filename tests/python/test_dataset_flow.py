@@ -1,5 +1,7 @@
 """What is done to rows: shuffle, zip, concat, filter, columns; and rows made in Python."""
 
+import random
+import re
 import threading
 
 import numpy
@@ -50,6 +52,50 @@ def test_a_job_that_recovers_is_told_of_functions_of_rows_that_draw_in_its_proce
     assert capfd.readouterr().err.count(told) == 1
     assert values(rows.map([lambda row: row + 1], "a")) == [1.0] * 9
     assert "map()" not in capfd.readouterr().err
+
+
+made, rows_made, kept = numpy.random.default_rng(1), 0, {}
+
+
+def drawn_by_its_own(row):
+    return row + made.random()
+
+
+def counted(row):
+    global rows_made
+    rows_made += 1
+    return row + rows_made
+
+
+class Shifting:
+    def __init__(self):
+        self.draws = random.Random(2)
+
+    def __call__(self, row):
+        return row + self.draws.random()
+
+
+def keeping(row):
+    return row + kept.setdefault(float(row[0]), len(kept))
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (drawn_by_its_own, ["made"]),
+        (counted, ["rows_made"]),
+        (Shifting(), ["Shifting.draws"]),
+        (keeping, []),
+    ],
+)
+def test_a_job_that_recovers_is_told_of_what_functions_of_rows_change(monkeypatch, capfd, function, names):
+    rows = NumpySlicesDataset(numpy.arange(9.0).reshape(9, 1), ["a"], shuffle=False)
+    told = re.compile(r"which makes rows of the data, changes '(.*)' with them")
+    assert len(values(rows.map(function, "a"))) == 9
+    assert told.findall(capfd.readouterr().err) == []
+    monkeypatch.setenv("MS_ENABLE_RECOVERY", "1")
+    assert len(values(rows.map(function, "a"))) == 9
+    assert told.findall(capfd.readouterr().err) == names
 
 
 def test_filter_keeps_what_the_predicate_says():

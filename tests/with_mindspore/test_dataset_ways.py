@@ -4,6 +4,7 @@ import copy
 import functools
 import itertools
 import json
+import re
 import sys
 
 import pytest
@@ -428,6 +429,40 @@ def test_a_job_that_recovers_is_told_of_functions_that_draw_in_its_own_process(m
     assert passes[0] == passes[1], "what is told to do instead"
 
 
+def _chosen(row):
+    return bool(np.random.rand() < 0.5)
+
+
+def _mixed(rows, info):
+    return [row * np.random.beta(0.4, 0.4) for row in rows]
+
+
+def _mixed_by_batch(rows, info):
+    draws = np.random.default_rng((info.get_epoch_num(), info.get_batch_num()))
+    return [row + draws.random() for row in rows]
+
+
+def test_a_job_that_recovers_is_told_of_functions_of_batches_and_of_filters_that_draw(monkeypatch, capfd):
+    rows = ds.NumpySlicesDataset(np.ones((9, 1), np.float32), ["a"], shuffle=False)
+
+    def told(*datasets):
+        seen = [_rows(each) for each in datasets]
+        return re.findall("'(.*)' of (.*) draws from random", capfd.readouterr().err), seen
+
+    def mixed(function):
+        return rows.batch(2, per_batch_map=function, input_columns=["a"])
+
+    assert told(mixed(_mixed))[0] == []
+    monkeypatch.setenv("MS_ENABLE_RECOVERY", "1")
+    twice = mixed(_mixed)
+    assert told(twice, twice)[0] == [("_mixed", "batch(per_batch_map=)")]
+    names, passes = told(mixed(_mixed_by_batch), mixed(_mixed_by_batch))
+    assert names == []
+    assert passes[0] == passes[1], "what is told to do instead"
+    assert told(rows.filter(_chosen))[0] == [("_chosen", "filter()")]
+    assert told(mixed(_mixed_by_batch).map(_drawn, "a"))[0] == [("_drawn", "map()")]
+
+
 class _Noisy:
     def __len__(self):
         return 9
@@ -451,6 +486,43 @@ def test_a_job_that_recovers_is_told_of_sources_that_draw_in_its_process(monkeyp
     assert capfd.readouterr().err.count(told) == 1
     _rows(ds.GeneratorDataset(_Kept(), ["a"], shuffle=False))
     assert "draws from" not in capfd.readouterr().err
+
+
+_made = np.random.default_rng(1)
+
+
+class _NoisyByItsOwn(_Noisy):
+    def __init__(self):
+        self.draws = np.random.default_rng(2)
+
+    def __getitem__(self, number):
+        return np.float32(number + self.draws.random())
+
+
+def _noisy_by_its_own():
+    for number in range(9):
+        yield (np.float32(number + _made.random()),)
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (_NoisyByItsOwn(), "'_NoisyByItsOwn', which makes rows of the data, changes '_NoisyByItsOwn.draws'"),
+        (
+            _noisy_by_its_own,
+            "passes over a GeneratorDataset change '_made', and no recovery point holds that",
+        ),
+    ],
+)
+def test_a_job_that_recovers_is_told_of_sources_that_draw_by_their_own(monkeypatch, capfd, source, told):
+    rows = ds.GeneratorDataset(source, ["a"], shuffle=False)
+    passes = [_rows(rows) for _ in "ab"]
+    assert passes[0] != passes[1]
+    assert "no recovery point" not in capfd.readouterr().err
+    monkeypatch.setenv("MS_ENABLE_RECOVERY", "1")
+    rows = ds.GeneratorDataset(source, ["a"], shuffle=False)
+    passes = [_rows(rows) for _ in "ab"]
+    assert capfd.readouterr().err.count(told) == 1
 
 
 class _Counting:

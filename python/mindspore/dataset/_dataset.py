@@ -11,7 +11,7 @@ import muster.dataset
 
 from mindspore import _device, _names
 from mindspore.dataset import _cache, _checks, _facts, _operations
-from muster import _subclasses
+from muster import _draws, _subclasses
 
 
 def note_batch_processes(python_multiprocessing) -> None:
@@ -135,8 +135,8 @@ class Dataset(_facts.Facts):
         inputs = _checks.names("input_columns", input_columns)
         workers(num_parallel_workers)
         return self._derived(
-            lambda pipeline: pipeline.filter(_operations.Function(predicate), inputs),
-            lambda rows, child: rows.Filter(child, _operations.guarded(predicate), inputs),
+            lambda pipeline: pipeline.filter(_operations.Function(predicate, text=_draws.OF_FILTER), inputs),
+            lambda rows, child: rows.Filter(child, _operations.guarded(predicate, _draws.OF_FILTER), inputs),
         )
 
     def batch(
@@ -182,7 +182,7 @@ class Dataset(_facts.Facts):
                 child,
                 batch_size,
                 drop_remainder,
-                per_batch_map and _operations.guarded(per_batch_map),
+                per_batch_map and _operations.guarded(per_batch_map, _draws.OF_BATCH),
                 inputs,
                 outputs,
             ),

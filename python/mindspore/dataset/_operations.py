@@ -10,8 +10,8 @@ from muster import _core, _draws
 class Function:
     """A Python function of map() as the library calls it: its values are arrays that tensors hold."""
 
-    def __init__(self, function, whole=False):
-        self._function, self._whole = _draws.told(function), whole
+    def __init__(self, function, whole=False, text=_draws.OF_MAP):
+        self._function, self._whole = function if whole else _draws.told(function, text), whole
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
     def __call__(self, *values):
@@ -95,13 +95,16 @@ def in_rows(operations):
     return [Seeded(each) if isinstance(each, _core.Transform) else guarded(each) for each in operations]
 
 
-def guarded(function):
+def guarded(function, text=_draws.OF_MAP):
+    """A function of a pass in Python; a job that recovers is told by `text` that it draws."""
     from mindspore.dataset import _iterators
+
+    told = _draws.told(function, text)
 
     @functools.wraps(function, updated=())
     def call(*values):
         try:
-            return function(*values)
+            return told(*values)
         except Exception as error:
             raise _iterators.of_user(error) from error
 

@@ -23,7 +23,8 @@ class Rows:
 
     def __init__(self, source, columns, types=None):
         self._source, self._columns, self._types = source, columns, types
-        self._at = _draws.told(functools.partial(operator.getitem, source), _OF_ROWS, _name_of(source))
+        at = functools.partial(operator.getitem, source)
+        self._at = _draws.told(at, _OF_ROWS, _name_of(source), getattr(source, "__getitem__", None))
 
     def __len__(self):
         return len(self._source)
@@ -100,7 +101,7 @@ class Sequence:
 
         self._look()
         rows = self._begin()
-        following = _draws.told(rows.__next__, _IN_TURN, _name_of(self._of_row._source))
+        following = _draws.told(rows.__next__, _IN_TURN, _name_of(self._of_row._source), of=None)
         number = 0
         while self._num_samples is None or number < self._num_samples:
             try:
