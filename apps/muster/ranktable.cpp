@@ -1,6 +1,7 @@
 // muster ranktable make|merge|check: the file that tells an Ascend job its cards.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -112,6 +113,11 @@ Result<std::vector<ServerCards>> all_cards(const MakeFlags& flags) {
                               "example {0}=192.168.1.8,192.168.1.9",
                               server));
     cards.push_back(named_cards(server));
+    if (std::ranges::find(cards.back().device_ips, "") != cards.back().device_ips.end())
+      return fail(Code::invalid_argument,
+                  fmt::format("--server {}: the address of a card is missing: each card has one, for example "
+                              "{}=192.168.1.8,192.168.1.9",
+                              server, cards.back().server_id));
   }
   return cards;
 }

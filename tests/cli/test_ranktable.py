@@ -104,6 +104,11 @@ def test_make_writes_a_table_of_several_servers_whose_addresses_are_known(folder
             "example a=192.168.1.8,192.168.1.9",
         ),
         (
+            ["make", "--server", "a="],
+            "muster ranktable make: --server a=: the address of a card is missing: each card has one, for "
+            "example a=192.168.1.8,192.168.1.9",
+        ),
+        (
             ["make", "--server", "a=here"],
             "muster ranktable make: this table: server_list[0].device[0]: 'device_ip' is 'here', and no IP "
             "address",
