@@ -115,9 +115,9 @@ void say_folders(PartialSettings& said, const Step& step, const Environment& env
   const bool recovers = (asked.max_restarts && asked.max_restarts->value > 0) ||
                         environment.get("MS_ENABLE_RECOVERY").value_or("") == "1";
   if (!recovers || !environment.get("MS_RECOVERY_PATH").value_or("").empty()) return;
-  const auto folder = environment.get("SLURM_SUBMIT_DIR");
+  const std::string folder = environment.get("SLURM_SUBMIT_DIR").value_or("");
   said.recovery_folder = Setting<std::string>{
-      fmt::format("{}muster-recovery/{}", folder ? *folder + "/" : "", name_of(step)), "SLURM_JOB_ID"};
+      fmt::format("{}muster-recovery/{}", folder.empty() ? "" : folder + "/", name_of(step)), "SLURM_JOB_ID"};
 }
 
 Result<> check_asked(const Step& step, const PartialSettings& asked) {

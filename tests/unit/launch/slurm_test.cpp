@@ -121,6 +121,8 @@ TEST(Slurm, KeepsTheRecoveryFolderOfAJobThatIsStartedAgain) {
               ::testing::Contains("logs=muster-logs/slurm-42.1-restart-2 (SLURM_JOB_ID)"));
   EXPECT_THAT(said_in(step({{"SLURM_SUBMIT_DIR", "/shared/me"}, {"MS_ENABLE_RECOVERY", "1"}})),
               ::testing::Contains(folder));
+  EXPECT_THAT(said_in(step({{"SLURM_SUBMIT_DIR", ""}, {"MS_ENABLE_RECOVERY", "1"}})),
+              ::testing::Contains("recovery=muster-recovery/slurm-42.1 (SLURM_JOB_ID)"));
   EXPECT_THAT(said_in(step({{"MS_RECOVERY_PATH", "/mine"}, {"MS_ENABLE_RECOVERY", "1"}})),
               ::testing::Not(::testing::Contains(::testing::StartsWith("recovery"))));
 }
