@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "muster/graph/random_streams.h"
 #include "muster/train/aborted_step.h"
+#include "muster/train/cell_modes.h"
 #include "muster/train/divided_parameters.h"
 #include "muster/train/front_end.h"
 #include "muster/train/job.h"
@@ -44,6 +46,9 @@ class Recoverable::Steps final : public LoopHooks {
 
  private:
   Result<> begin_loop();
+  void keep(CallbackPtr state) {
+    states_.push_back(kept_.emplace_back(std::make_shared<KeptState>(std::move(state))));
+  }
   Result<> check_written();
   Error lacks(const graph::Parameter& parameter) const;
   Result<> end_step();
@@ -84,8 +89,9 @@ Result<> Recoverable::Steps::begin_loop() {
   parameters_ = parameters_of(cells);
   for (const graph::ParameterPtr& kept : options_.kept_parameters)
     if (std::ranges::find(parameters_, kept) == parameters_.end()) parameters_.push_back(kept);
-  for (const CallbackPtr& kept : options_.kept_states)
-    states_.push_back(kept_.emplace_back(std::make_shared<KeptState>(kept)));
+  for (const CallbackPtr& kept : options_.kept_states) keep(kept);
+  if (job_recovers())
+    keep(std::make_shared<CellModes>(options_.network, parameters_of(std::span(&options_.network, 1))));
   loop_.emplace(*this, TrainingLoop::Options{.epochs = options_.epochs,
                                              .save_steps = options_.save_steps,
                                              .passes = &passes_,
@@ -142,7 +148,7 @@ Result<> Recoverable::Steps::check_written() {
                 "one keeps would be lost with a process: give all of them, as in muster.recoverable(net, "
                 "[one, other], data_set)");
   if (!others.empty()) return fail(lacks(*others.front()));
-  if (loop_->steps() == 1 && !written->has_saved() && states_.empty())
+  if (loop_->steps() == 1 && !written->has_saved() && options_.kept_states.empty())
     log::warning(
         "recoverable: no optimizer has made a step in the first step of the loop. What the body keeps from "
         "step to step (accumulated gradients, for one) is lost with a process, and the training ends with "

@@ -124,6 +124,36 @@ def test_a_state_that_all_share_is_taken_from_the_others(tmp_path, place):
     assert "all go back" not in "".join(outputs)
 
 
+AT_ITS_BEGIN = """
+    if step == 0:
+        net.set_train(True)
+    if done == 7:
+        inner.bias.requires_grad = False
+    die("before grad_fn")
+"""
+AT_ITS_END = """
+    die("behind the optimizer")
+    if step == 5:
+        net.set_train(False)
+"""
+SWITCHING = (
+    LOOP.replace("net.set_train()\n", "", 1)
+    .replace('"PLACE"], 11', '"PLACE"], 8')
+    .replace('\n    die("before grad_fn")\n', AT_ITS_BEGIN)
+    .replace('\n    die("behind the optimizer")\n', AT_ITS_END)
+    .replace('"last", done', '"last", 100 * len(net.trainable_params()) + done')
+)
+
+
+@pytest.mark.parametrize("place", ["before the reducer", "behind the optimizer"])
+def test_modes_that_a_body_switches_at_some_steps_go_on(tmp_path, place):
+    whole, _ = run(tmp_path / "whole", SWITCHING, "nowhere")
+    ends, outputs = run(tmp_path / "broken", SWITCHING, place)
+    assert whole[0].endswith(" last 323")
+    assert ends == whole
+    assert "all go back" not in "".join(outputs)
+
+
 GROUPS = """
 from mindspore.experimental import optim
 optimizer = optim.Adam(net.trainable_params(), lr=0.01)
