@@ -133,14 +133,13 @@ json node_json(const Status::Node& node) {
 
 Result<net::HostPort> find_scheduler(const std::string& given, const Environment& environment) {
   if (!given.empty()) return net::parse_host_port(given);
-  const auto host = environment.get("MS_SCHED_HOST");
-  const auto port = environment.get("MS_SCHED_PORT");
-  if (!host || !port)
+  const std::string host = environment.get("MS_SCHED_HOST").value_or("");
+  const std::string port = environment.get("MS_SCHED_PORT").value_or("");
+  if (host.empty() || port.empty())
     return fail(Code::invalid_argument,
                 "which scheduler? Give --scheduler HOST:PORT, or set MS_SCHED_HOST and MS_SCHED_PORT");
-  const bool is_v6 = host->find(':') != std::string::npos && !host->starts_with('[');
-  return net::parse_host_port(is_v6 ? fmt::format("[{}]:{}", *host, *port)
-                                    : fmt::format("{}:{}", *host, *port));
+  const bool is_v6 = host.find(':') != std::string::npos && !host.starts_with('[');
+  return net::parse_host_port(is_v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port));
 }
 
 Result<std::shared_ptr<const net::Security>> find_security(const Environment& environment) {

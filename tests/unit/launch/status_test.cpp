@@ -182,6 +182,8 @@ TEST(Scheduler, IsFoundByTheFlagBeforeTheVariables) {
   const auto none = find_scheduler("", FixedEnvironment({}));
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error().message, HasSubstr("--scheduler HOST:PORT"));
+  const FixedEnvironment unset({{"MS_SCHED_HOST", ""}, {"MS_SCHED_PORT", ""}});
+  EXPECT_THAT(find_scheduler("", unset).error().message, HasSubstr("--scheduler HOST:PORT"));
 }
 
 }  // namespace
