@@ -55,7 +55,10 @@ Value scaled_dot_product_attention(const Value& q, const Value& k, const Value& 
     attributes.set("part", graph::current_micro_batch());
   }
   std::vector<Value> inputs = {q, k, v};
-  if (options.mask.defined()) inputs.push_back(options.mask);
+  if (options.mask.defined()) {
+    inputs.push_back(options.mask);
+    if (options.mask.dtype() != DType::bool_) attributes.set("blind_is_zero", true);
+  }
   return graph::apply("scaled_dot_product_attention", inputs, attributes, context);
 }
 

@@ -38,10 +38,10 @@ struct AttentionOptions {
 };
 // softmax(scale q k^T + mask) v as one op, in memory that is linear in the number of keys: q (samples, heads,
 // queries, depth), k (samples, key heads, keys, depth), v (samples, key heads, keys, value depth), heads a
-// multiple of key heads; the result (samples, heads, queries, value depth). A query that a
-// bool mask lets see no key gives zeros; where an added one is minus infinity for all keys, NaN, as softmax
-// gives. Throws an Exception that names the shapes that do not fit. Vaswani et al., Attention is all you
-// need, NeurIPS 2017; Dao et al., FlashAttention, arXiv 2205.14135.
+// multiple of key heads; the result (samples, heads, queries, value depth). A query that the
+// mask lets see no key (false, or minus infinity for all) gives zeros. Throws an Exception that names the
+// shapes that do not fit. Vaswani et al., Attention is all you need, NeurIPS 2017; Dao et al.,
+// FlashAttention, arXiv 2205.14135.
 Value scaled_dot_product_attention(const Value& q, const Value& k, const Value& v,
                                    const AttentionOptions& options = {}, const RunContext& context = {});
 

@@ -61,6 +61,53 @@ def test_a_mask_of_numbers_is_added_and_learned():
     )
 
 
+@pytest.mark.parametrize("dtype", [muster.float32, muster.bfloat16, muster.float64])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_query_that_an_added_mask_lets_see_no_key_gives_zeros_and_no_gradient(dtype, compiled):
+    q, k, v = (Tensor(draw(2, 2, 5, 8, seed=seed)).astype(dtype) for seed in range(3))
+    visible = np.arange(5) < np.array([5, 3, 0, 1, 5])[:, None]
+    added = Tensor(np.where(visible, 0, -np.inf).astype("float32")).astype(dtype)
+
+    def slopes(mask):
+        def loss(q, k, v):
+            y = ops.scaled_dot_product_attention(q, k, v, mask)
+            return ops.reduce_sum(y * v), y
+
+        found = muster.value_and_grad(loss, (0, 1, 2), has_aux=True)
+        (_, y), gradients = (muster.jit(found) if compiled else found)(q, k, v)
+        return [x.astype(muster.float32).asnumpy() for x in (y, *gradients)]
+
+    for ours, of_truth in zip(slopes(added), slopes(Tensor(visible)), strict=True):
+        np.testing.assert_array_equal(ours, of_truth)
+    assert (slopes(added)[0][:, :, 2] == 0).all()
+
+
+def test_a_learned_mask_gets_no_gradient_from_a_query_that_sees_no_key():
+    q, k, v = (Tensor(draw(1, 2, 3, 4, seed=seed)) for seed in range(3))
+    mask = draw(3, 3, seed=3)
+    mask[1] = -np.inf
+
+    def loss(bias):
+        return ops.reduce_sum(ops.scaled_dot_product_attention(q, k, v, bias))
+
+    slope = muster.value_and_grad(loss)(Tensor(mask))[1].asnumpy()
+    assert (slope[1] == 0).all()
+    assert np.isfinite(slope).all() and slope[0].any()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_query_that_sees_no_key_is_no_number_in_several_ops_as_its_softmax_is(compiled):
+    q, k, v = (Tensor(draw(1, 2, 3, 4, seed=seed)) for seed in range(3))
+    mask = Tensor(np.where([[1], [0], [1]], np.zeros((3, 3)), -np.inf).astype("float32"))
+
+    def parts(q, k, v):
+        return ops.batch_matmul(ops.softmax(ops.batch_matmul(q, k, transpose_b=True) + mask), v)
+
+    y = (muster.jit(parts) if compiled else parts)(q, k, v).asnumpy()
+    assert np.isnan(y[:, :, 1]).all()
+    assert np.isfinite(y[:, :, [0, 2]]).all()
+
+
 def test_heads_share_keys_and_values():
     q, k, v = draw(2, 4, 5, 8), draw(2, 2, 7, 8, seed=1), draw(2, 2, 7, 8, seed=2)
     np.testing.assert_allclose(call(q, k, v), attention(q, k, v), atol=2e-6)

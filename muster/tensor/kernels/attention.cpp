@@ -34,6 +34,14 @@ std::int64_t mask_row(const AttentionSize& size, const Query& query) {
   return query.sample * sample_step + query.head * head_step + query.index * query_step;
 }
 
+// Whether a query sees nothing: no product is above minus infinity, and none is NaN.
+template <class T>
+bool is_blind(const AttentionSize& size, const T* products, std::int64_t seen) {
+  return size.blind_is_zero && std::all_of(products, products + seen, [](T each) {
+           return each == -std::numeric_limits<T>::infinity();
+         });
+}
+
 // To the products of a query with the first `seen` keys the mask is added, or where it hides a key they
 // become the fill, or minus infinity. False: no key counts.
 template <class T, class Element>
@@ -121,7 +129,7 @@ Weights<T> weights_of(const AttentionSize& size, const AttentionInputs<T>& in, c
   Weights<T> made{.p = std::vector<T>(count), .dropped = {}, .growth = std::vector<T>(count, T{1})};
   for (std::int64_t j = 0; j < seen; ++j)
     made.p[static_cast<std::size_t>(j)] = static_cast<T>(size.scale) * dot(q, k + j * key_row, size.depth);
-  if (apply_mask(size, in, query, seen, made.p.data())) {
+  if (apply_mask(size, in, query, seen, made.p.data()) && !is_blind(size, made.p.data(), seen)) {
     const T top = *std::max_element(made.p.begin(), made.p.end());
     double sum = 0;
     for (T& each : made.p) sum += static_cast<double>(each = std::exp(each - top));

@@ -47,6 +47,7 @@ struct AttentionSize {
   AttentionLayout layout = AttentionLayout::heads_first;
   bool hides_where = false;         // the truth value of a bool mask where a query does not see a key
   std::optional<double> fill = {};  // what a product is there; without it the key does not count at all
+  bool blind_is_zero = false;  // a query whose masked products are all minus infinity gets zeros, not NaN
 
   // The keys that query `i` may see, which are the first ones.
   std::int64_t seen_by(std::int64_t i) const { return is_causal && i < keys ? i + 1 : keys; }
@@ -82,8 +83,8 @@ struct AttentionGradients {
   T* dv = nullptr;
 };
 
-// The definition; float or double. A query that `visible` lets see
-// no key gets zeros; where `added` or `fill` is minus infinity for all keys, NaN, as softmax gives.
+// The definition; float or double. A query that `visible` lets see no key gets zeros; where `added` or `fill`
+// is minus infinity for all keys, NaN, as softmax gives, or zeros with `blind_is_zero`.
 template <class T>
 void attention_reference(const AttentionSize& size, const AttentionInputs<T>& in, T* y);
 template <class T>
