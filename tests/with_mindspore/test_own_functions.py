@@ -170,3 +170,27 @@ def test_no_gradient_flows_through_outputs_that_are_marked_so():
 
     function = applied(lambda ctx, gradient: (gradient * 7, gradient * 7), marked)
     assert [each.tolist() for each in gradients(function, x, y)] == [[0], [0]]
+
+
+@pytest.mark.parametrize("materialized", [None, True, False])
+def test_outputs_that_nobody_used_have_no_gradient_where_a_function_wants_none(materialized):
+    seen = []
+
+    def forward(ctx, x, y):
+        if materialized is not None:
+            ctx.set_materialize_grads(materialized)
+        return x * 2, y * 3
+
+    def backward(ctx, *arriving):
+        seen.append([gradient is None for gradient in arriving])
+        of_x, of_y = (0 if gradient is None else gradient for gradient in arriving)
+        return of_x * 2 + ops.zeros(1), of_y * 3 + ops.zeros(1)
+
+    function = applied(backward, forward)
+    x, y = Tensor([1.0]), Tensor([2.0])
+    for at in (0, 1, 0):  # each gradient for itself
+        found = ms.grad(lambda x, y, at=at: function(x, y)[at].sum(), (0, 1))(x, y)
+        assert [each.asnumpy().tolist() for each in found] == [[2 * (at == 0)], [3 * (at == 1)]]
+        assert seen[-1] == [materialized is False and at != i for i in (0, 1)]
+    found = ms.grad(lambda x, y: sum(function(x, y)).sum(), (0, 1))(x, y)
+    assert [each.asnumpy().tolist() for each in found] == [[2], [3]] and seen[-1] == [False, False]

@@ -1,7 +1,7 @@
 """mindspore.common._grad_function: a function with a gradient of its own, without a cell."""
 
 import muster
-from mindspore import _errors, _names
+from mindspore import _errors, _hooks, _names
 from muster import Cell, ops
 
 
@@ -13,6 +13,7 @@ class _Applied(Cell):
         self._kind, self._settings = kind, settings
         self._ctx = kind()
         self._is_constant = ()
+        self._reached = set()  # the outputs, by number, to which a gradient has flowed
 
     def construct(self, *inputs):
         self._ctx.needs_input_grad = tuple(map(_needs_gradient, inputs))
@@ -27,10 +28,8 @@ class _Applied(Cell):
         arriving = gradient if isinstance(gradient, tuple) else (gradient,)
         if all(self._is_constant):
             return tuple(_fitted(self._kind, each, None) for each in inputs)
-        arriving = tuple(
-            ops.zeros_like(each) if is_constant else each
-            for each, is_constant in zip(arriving, self._is_constant, strict=True)
-        )
+        arriving = tuple(map(self._arriving, range(len(arriving)), arriving))
+        self._reached.clear()  # another gradient may be taken
         leaving = self._kind.backward(self._ctx, *arriving)
         leaving = leaving if isinstance(leaving, tuple) else (leaving,)
         if len(leaving) != len(inputs):
@@ -39,6 +38,24 @@ class _Applied(Cell):
                 f"{len(leaving)} of {len(inputs)} inputs"
             )
         return tuple(_fitted(self._kind, *each) for each in zip(inputs, leaving, strict=True))
+
+    def _arriving(self, at, gradient):
+        """What backward() gets for an output."""
+        if not self._ctx.materialize_grads and at not in self._reached:
+            return None
+        return ops.zeros_like(gradient) if self._is_constant[at] else gradient
+
+    def noting(self, given):
+        """The outputs, which tell where a gradient flows to them: bprop gets zeros for those without."""
+        if self._ctx.materialize_grads:
+            return given
+        if isinstance(given, tuple):
+            return tuple(map(self._noting, range(len(given)), given))
+        return self._noting(0, given)
+
+    def _noting(self, at, output):
+        is_free = self._is_constant[at] or not isinstance(output, muster.Tensor)
+        return output if is_free else _hooks.with_gradient(output, lambda _: self._reached.add(at))
 
 
 def _needs_gradient(value) -> bool:
@@ -88,6 +105,7 @@ class _Function:
     saved_tensors = ()
     needs_input_grad = ()  # for each argument whether it is a tensor that may have a gradient
     non_differentiable = ()
+    materialize_grads = True  # whether backward() gets zeros for outputs that nobody used, or None
 
     @staticmethod
     def forward(ctx, *args, **kwargs):
@@ -102,7 +120,8 @@ class _Function:
     @classmethod
     def apply(cls, *args, **kwargs):
         """What forward() gives for these arguments."""
-        return _Applied(cls, kwargs)(*args)
+        applied = _Applied(cls, kwargs)
+        return applied.noting(applied(*args))
 
     def save_for_backward(self, *tensors):
         """Keeps tensors for backward(), which finds them in ctx.saved_tensors."""
@@ -116,7 +135,8 @@ class _Function:
         self.non_differentiable = args
 
     def set_materialize_grads(self, value):
-        """Nothing: gradients of what nobody used are zeros."""
+        """False: backward() gets None for outputs to which no gradient flows, not zeros."""
+        self.materialize_grads = value
 
 
 __all__ = ["_Function"]
