@@ -108,6 +108,26 @@ def _array_priority(self) -> float:
     return 1e3 if _core._notes_gradients() else -1e6  # numpy's for what has none
 
 
+_init, _reduce = Tensor.__init__, Tensor.__reduce__
+
+
+def _make(cls, *arguments):
+    """A tensor of a class that a script has derived: its __init__ may take something else."""
+    made = cls.__new__(cls)
+    _init(made, *arguments)
+    return made
+
+
+def reduce(self):
+    """For copy.copy and pickle: with the class and what a script has set on the tensor, which deepcopy leaves
+    behind."""
+    make, arguments = _reduce(self)
+    if type(self) is not make and not isinstance(self, _core.InitialValue):
+        make, arguments = _make, (type(self), *arguments)
+    attributes = vars(self)
+    return (make, arguments, dict(attributes)) if attributes else (make, arguments)
+
+
 _settings = {}  # by the address of a parameter: (its watch, what was set), since its objects come and go
 
 
@@ -244,6 +264,7 @@ def install() -> None:
         setattr(Tensor, name, member)
     Tensor.register_hook = register_hook
     Tensor.__deepcopy__ = deepcopy
+    Tensor.__reduce__ = reduce
     Tensor.__array_priority__ = property(_array_priority)
     Tensor.__module__ = "mindspore.common.tensor"  # what type(tensor) shows
     for name, member in _PARAMETER_MEMBERS.items():

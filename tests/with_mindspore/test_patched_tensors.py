@@ -1,11 +1,15 @@
 """What libraries that put PyTorch's names on MindSpore set on its tensors, and on their class."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 
 import mindspore
+import pytest
 from mindspore import Tensor
+from mindspore.common.initializer import initializer
 
 
 def test_a_tensor_keeps_attributes_that_a_script_sets():
@@ -13,6 +17,44 @@ def test_a_tensor_keeps_attributes_that_a_script_sets():
     x.tag = "mine"
     kept = [x]
     assert kept[0].tag == "mine" and not hasattr(x + 1, "tag")
+
+
+class Boxes(Tensor):
+    """Made from other arguments than a tensor."""
+
+    def __init__(self, *corners):
+        super().__init__(list(corners))
+
+    def width(self):
+        return self[1] - self[0]
+
+
+def _pickled(tensor):
+    return pickle.loads(pickle.dumps(tensor))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, _pickled])
+def test_copies_of_a_tensor_have_its_attributes_and_its_class(copied):
+    x = Tensor([1.0, 2.0])
+    x.scale = 3
+    assert copied(x).scale == 3 and copied(x).asnumpy().tolist() == [1, 2]
+    boxes = Boxes(1.0, 5.0)
+    boxes.kind = "cat"
+    made = copied(boxes)
+    assert (type(made), made.kind, made.width().item()) == (Boxes, "cat", 4)
+    made[0] = 2
+    assert boxes.asnumpy().tolist() == [1, 5]
+
+
+def test_a_deep_copy_of_a_tensor_is_its_elements_alone():
+    x = Tensor([1.0])
+    x.scale = 3
+    assert not hasattr(copy.deepcopy(x), "scale") and not vars(copy.copy(Tensor([1.0])))
+
+
+def test_a_tensor_that_is_not_filled_yet_is_copied_filled():
+    unfilled = initializer("ones", [2], mindspore.float32)
+    assert copy.copy(unfilled).asnumpy().tolist() == _pickled(unfilled).asnumpy().tolist() == [1, 1]
 
 
 REPLACED = """
