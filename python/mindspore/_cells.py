@@ -29,7 +29,7 @@ def _hook(kind):
     return register
 
 
-class _Found(list):
+class Found(list):
     """What a walk over a cell finds: a list, and the iterator that MindSpore gives. next() takes one after
     the other, and a loop takes what is left then."""
 
@@ -50,20 +50,20 @@ _cells_and_names = Cell.cells_and_names
 
 def get_parameters(self, expand=True):
     """All parameters of the tree, each once, in the order of insertion; without `expand` only its own."""
-    return _Found(_get_parameters(self, expand))
+    return Found(_get_parameters(self, expand))
 
 
 def parameters_and_names(self, name_prefix="", expand=True):
     """(path, parameter) for each of them."""
-    return _Found(_parameters_and_names(self, name_prefix, expand))
+    return Found(_parameters_and_names(self, name_prefix, expand))
 
 
 def cells_and_names(self, cells=None, name_prefix=""):
     """(path, cell) for this cell and all below, each once, but for those in the set `cells`, which takes the
     others. A string in its place is the prefix."""
     if isinstance(cells, str):
-        return _Found(_cells_and_names(self, cells))
-    return _Found(_walk(self, cells, name_prefix) if cells else _cells_and_names(self, name_prefix))
+        return Found(_cells_and_names(self, cells))
+    return Found(_walk(self, cells, name_prefix) if cells else _cells_and_names(self, name_prefix))
 
 
 def _walk(cell, seen: set, path: str):

@@ -1,17 +1,46 @@
 """What MindSpore's optimizers have beside muster.nn.Optimizer's members."""
 
+from collections import OrderedDict
+
 import muster
-from mindspore import _tensors
+from mindspore import _cells, _tensors
 from mindspore.common.parameter import ParameterTuple
 from muster import _attributes
 
 Optimizer = muster.nn.Optimizer
 _updated = Optimizer.parameters
+_own_parameters_and_names = Optimizer.parameters_and_names
 
 
 def _parameters(self) -> ParameterTuple:
     """What the optimizer updates."""
     return ParameterTuple(_updated.fget(self))
+
+
+def parameters_and_names(self, name_prefix="", expand=True):
+    """(path, parameter) of what belongs to all steps, of what the optimizer updates, and of its states."""
+    own = list(_own_parameters_and_names(self, "", expand))
+    paths = [path for path, _ in own]
+    first = paths.index("global_step") + 1 if "global_step" in paths else 0
+    updated = [(parameter.name, parameter) for parameter in _updated.fget(self)]
+    found = {each._address: (path, each) for path, each in [*own[:first], *updated, *own[first:]]}
+    prefix = f"{name_prefix}." if name_prefix else ""
+    return _cells.Found((prefix + path, each) for path, each in found.values())
+
+
+def get_parameters(self, expand=True):
+    """What parameters_and_names() has, without the paths."""
+    return _cells.Found(parameter for _, parameter in self.parameters_and_names(expand=expand))
+
+
+def parameters_dict(self, recurse=True):
+    """The same by name."""
+    return OrderedDict((parameter.name, parameter) for parameter in self.get_parameters(recurse))
+
+
+def trainable_params(self, recurse=True):
+    """Those of them that have gradients."""
+    return [parameter for parameter in self.get_parameters(recurse) if parameter.requires_grad]
 
 
 def refuse_tables(call: str, optimizer, instead: str) -> None:
@@ -132,6 +161,10 @@ def _sparse_primitive(self):
 
 _MEMBERS = {
     "parameters": property(_parameters, _updated.fset, doc=_parameters.__doc__),
+    "parameters_and_names": parameters_and_names,
+    "get_parameters": get_parameters,
+    "parameters_dict": parameters_dict,
+    "trainable_params": trainable_params,
     "learning_rate": property(_rates, _learning_rate.fset, doc=_rates.__doc__),
     "get_lr_parameter": get_lr_parameter,
     "get_weight_decay": get_weight_decay,
@@ -187,7 +220,8 @@ def _states(prefix):
     """The states whose names begin so, one for each parameter."""
 
     def get(optimizer, given):
-        found = [each for each in optimizer.get_parameters() if each.name.startswith(f"{prefix}.")]
+        states = (each for _, each in _own_parameters_and_names(optimizer))
+        found = [each for each in states if each.name.startswith(f"{prefix}.")]
         if not found:
             raise AttributeError(f"this {type(optimizer).__name__} keeps no '{prefix}'")
         return ParameterTuple(found)

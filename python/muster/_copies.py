@@ -16,7 +16,7 @@ _owners: dict[int, tuple[ref, str]] = {}
 
 def _own_parameters(cell):
     """(name, parameter) of those that the cell of the library made itself."""
-    own = cell.parameters_and_names(expand=False)
+    own = _core.Cell.parameters_and_names(cell, expand=False)
     return [(name, value) for name, value in own if name not in cell.__dict__]
 
 
@@ -97,14 +97,16 @@ def _getstate(self) -> dict:
 
 
 def _own_names(cell) -> list[str]:
-    return [value.name for _, value in cell.parameters_and_names(expand=False)]
+    return [value.name for _, value in _core.Cell.parameters_and_names(cell, expand=False)]
 
 
 def _restore_names(self, tree) -> None:
     """Children that are set on a cell take names from their place in it, whatever they had."""
     for (_, cell), (state, names) in zip(self.cells_and_names(), tree, strict=False):
         _core._restore_cell(cell, state)
-        for (_, parameter), name in zip(cell.parameters_and_names(expand=False), names, strict=False):
+        for (_, parameter), name in zip(
+            _core.Cell.parameters_and_names(cell, expand=False), names, strict=False
+        ):
             parameter.name = name
 
 

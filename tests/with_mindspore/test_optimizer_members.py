@@ -1,5 +1,6 @@
 """What optimizers of scripts, often copies of MindSpore's own, read of themselves."""
 
+import copy
 import sys
 
 import numpy
@@ -132,3 +133,67 @@ def test_rates_of_groups_are_called_too():
     optimizer = nn.Momentum(groups, [0.125, 0.0625], 0.9)
     assert [rate(Tensor(1)).asnumpy().item() for rate in optimizer.learning_rate[:2]] == [0.25, 0.0625]
     assert optimizer.get_lr_parameter(first).asnumpy().tolist() == [0.5, 0.25]
+
+
+def _names(parameters):
+    return [parameter.name for parameter in parameters]
+
+
+def test_what_an_optimizer_updates_is_among_its_parameters():
+    net = nn.Dense(2, 1)
+    optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
+    names = ["learning_rate", "global_step", "weight", "bias", "moments.weight", "moments.bias"]
+    assert _names(optimizer.get_parameters()) == list(optimizer.parameters_dict()) == names
+    assert [name for name, _ in optimizer.parameters_and_names()] == names
+    assert [name for name, _ in optimizer.parameters_and_names("o")] == [f"o.{name}" for name in names]
+    assert _names(optimizer.trainable_params()) == ["weight", "bias"]
+    assert _names(optimizer.moments) == names[-2:] and optimizer.parameters_dict()["weight"] is net.weight
+
+
+def test_a_parameter_that_an_optimizer_of_a_script_holds_by_itself_is_there_once():
+    class Holding(nn.Optimizer):
+        def __init__(self, params):
+            super().__init__(0.1, params)
+            self.sums = self.parameters.clone("sums", "zeros")
+            self.first = self.parameters[0]
+
+    optimizer = Holding(nn.Dense(2, 1).trainable_params())
+    names = ["learning_rate", "global_step", "weight", "bias", "sums.weight", "sums.bias"]
+    assert sorted(_names(optimizer.get_parameters())) == sorted(names)
+
+
+def test_a_training_step_has_each_parameter_once():
+    net = nn.Dense(2, 1)
+    step = nn.TrainOneStepCell(
+        nn.WithLossCell(net, nn.MSELoss()), nn.Adam(net.trainable_params(), learning_rate=0.1)
+    )
+    names = _names(step.get_parameters())
+    assert len(names) == len(set(names)) and {"weight", "bias", "moment1.bias"} <= set(names)
+    assert _names(step.trainable_params()) == ["weight", "bias"]
+
+
+def test_the_file_of_an_optimizer_brings_the_weights_back(tmp_path):
+    def made(weight):
+        net = nn.Dense(1, 1, weight_init=weight, has_bias=False)
+        return net, nn.Momentum(net.trainable_params(), 0.5, 0.5)
+
+    net, optimizer = made("ones")
+    optimizer((Tensor([[1.0]]),))
+    ms.save_checkpoint(optimizer, str(tmp_path / "optimizer.ckpt"))
+    again, other = made("zeros")
+    missing, left = ms.load_param_into_net(other, ms.load_checkpoint(str(tmp_path / "optimizer.ckpt")))
+    assert not missing and not left
+    assert again.weight.asnumpy().tolist() == net.weight.asnumpy().tolist() == [[0.5]]
+    for each in (optimizer, other):
+        each((Tensor([[1.0]]),))
+    assert again.weight.asnumpy().tolist() == net.weight.asnumpy().tolist() == [[-0.25]]
+
+
+def test_a_network_is_copied_though_an_optimizer_has_its_parameters():
+    net = nn.Dense(1, 1, weight_init="ones")
+    optimizer = nn.Momentum(net.trainable_params(), 0.5, 0.5)
+    with pytest.raises(TypeError, match="is not copied"):
+        copy.deepcopy(nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), optimizer))
+    copied = copy.deepcopy(net)
+    optimizer((Tensor([[1.0]]), Tensor([1.0])))
+    assert copied.weight.asnumpy().tolist() == [[1]] and net.weight.asnumpy().tolist() == [[0.5]]

@@ -76,7 +76,7 @@ def update_where(optimizer, gradients, updates) -> None:
         if updates:  # what servers have made of a step could not be taken back
             optimizer(gradients)
         return
-    written = [*optimizer.parameters, *optimizer.get_parameters()]
+    written = list(optimizer.get_parameters())
     before = [ops.mul(parameter, 1) for parameter in written]
     optimizer(gradients)
     for parameter, value in zip(written, before, strict=True):

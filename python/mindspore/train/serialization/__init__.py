@@ -181,12 +181,22 @@ def load_param_into_net(net, parameter_dict, strict_load=False, remove_redundanc
             rows[parameter.name] = _difference(call, parameter, value)
         values[parameter.name] = value.astype(parameter.dtype)
     missing, left = muster.load_param_into_net(net, values, strict=False)
+    if isinstance(net, muster.nn.Optimizer):
+        left = _without_updated(parameters, values, left)
     for name in missing:
         if name in rows:
             raise RuntimeError(rows[name])
     if missing:
         _device.note_once(f"warning: {call}: parameters of the net without a value: {', '.join(missing)}")
     return missing, left
+
+
+def _without_updated(parameters: list, values: dict, left: list[str]) -> list[str]:
+    """Sets what an optimizer updates, which belongs to the network; gives the names that are left then."""
+    updated = {parameter.name: parameter for parameter in parameters if parameter.name in left}
+    for name, parameter in updated.items():
+        parameter.set_data(values[name])
+    return [name for name in left if name not in updated]
 
 
 def _fits(parameter, value, strict_load: bool) -> bool:
