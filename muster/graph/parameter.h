@@ -45,6 +45,9 @@ class Parameter : public std::enable_shared_from_this<Parameter> {
 
   bool requires_grad() const { return requires_grad_; }
   void set_requires_grad(bool requires_grad);
+  // Of each worker alone, which data-parallel training refuses (train/agreement.h).
+  bool is_layerwise() const { return is_layerwise_; }
+  void set_layerwise(bool is_layerwise) { is_layerwise_ = is_layerwise; }
   // Grows whenever something changed that a trace may depend on (never by new values).
   std::uint64_t version() const { return version_; }
 
@@ -149,6 +152,7 @@ class Parameter : public std::enable_shared_from_this<Parameter> {
   TensorType type_;
   Initializer initializer_;
   bool requires_grad_;
+  bool is_layerwise_ = false;
   bool is_statistic_ = false;
   bool is_table_ = false;
   std::optional<ServedRows> served_rows_;

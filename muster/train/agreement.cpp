@@ -338,6 +338,17 @@ Result<> compare_traits(const cluster::Traits& mine, bool strict, Communicator& 
   return {};
 }
 
+Result<> check_no_layerwise(std::span<const graph::ParameterPtr> parameters) {
+  for (const graph::ParameterPtr& parameter : parameters)
+    if (parameter->is_layerwise())
+      return fail(Code::not_provided,
+                  fmt::format("parameter '{}' has layerwise_parallel=True, each worker one of its own, and "
+                              "workers that train together hold equal parameters: leave layerwise_parallel "
+                              "out, or divide the parameter over a mesh (muster.parallel)",
+                              parameter->name()));
+  return {};
+}
+
 Result<> check_agreement(std::span<const NamedTensor> parameters, Communicator& communicator) {
   if (communicator.size() == 1) return {};
   MUSTER_TRY_VOID(check_counts(parameters.size(), communicator));

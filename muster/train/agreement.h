@@ -22,6 +22,10 @@ struct NamedTensor {
 // ranks, names the first parameter that differs and the ranks that disagree with rank 0.
 Result<> check_agreement(std::span<const NamedTensor> parameters, Communicator& communicator);
 
+// An error where one of them is of each worker alone (layerwise_parallel): workers that train together hold
+// equal parameters, which recovery relies on.
+Result<> check_no_layerwise(std::span<const graph::ParameterPtr> parameters);
+
 // A collective call like it: all ranks are to have traced the same network, placed alike; `fingerprint` is of
 // that.
 Result<> check_equal_networks(std::uint64_t fingerprint, Communicator& communicator);

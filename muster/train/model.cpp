@@ -211,6 +211,7 @@ Result<> Model::check_agreement_of_workers(std::int64_t steps_an_epoch, const da
   MUSTER_TRY_VOID(
       collectives.call_all([&](Communicator& all) { return compare_traits(traits, is_strict, all); }));
   const std::vector<graph::ParameterPtr> parameters = train_network_->parameters();
+  if (world_size() > 1) MUSTER_TRY_VOID(check_no_layerwise(parameters));
   if (shares_batch)
     MUSTER_TRY_VOID(
         collectives.call_all([&](Communicator& all) { return check_equal_layouts(parameters, all); }));

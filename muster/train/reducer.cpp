@@ -164,6 +164,7 @@ Result<std::vector<Tensor>> DistributedReducer::reduce(std::span<const Tensor> g
     return reduced;
   }
   if (step_is_aborted()) return reduced;
+  MUSTER_TRY_VOID(check_no_layerwise(parameters_));
   std::vector<Tensor> here;
   for (std::size_t i = 0; i < gradients.size(); ++i)
     if (is_reduced(i, gradients[i])) here.push_back(gradients[i]);
@@ -209,6 +210,7 @@ Result<graph::Values> DistributedReducer::trace(std::span<const graph::Value> gr
     return {};
   });
   if (has_whole_batch(now) || gradients.empty()) return graph::Values(gradients.begin(), gradients.end());
+  MUSTER_TRY_VOID(check_no_layerwise(parameters_));
   // Not by `this`, which the plan may outlive.
   plan.before_run([parameters = parameters_, now](bool is_first) -> Result<> {
     Session& here = *Session::current();

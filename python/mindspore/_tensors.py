@@ -151,7 +151,6 @@ def _noted(name, first):
 
 
 _NOTED = {
-    "layerwise_parallel": False,
     "parallel_optimizer": True,
     "parallel_optimizer_comm_recompute": False,
     "comm_fusion": 1,

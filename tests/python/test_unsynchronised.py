@@ -128,3 +128,24 @@ muster.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 1e30)).train(2, r
     assert text.count("the loss is ") == 1
     assert re.search(r"the loss is (nan|inf) in step \d+ of worker 0", text), text
     assert "MUSTER_DETECT_ANOMALY=1" in text
+
+
+LAYERWISE = """
+plain = make
+def make():
+    net, optimizer = plain()
+    net[0].bias.layerwise_parallel = True
+    return net, optimizer
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("way", ["by_hand(True, rank)", "by_model(rank)"])
+def test_a_parameter_of_each_worker_alone_is_no_part_of_a_training_together(mode, way):
+    text = outputs_of(LAYERWISE + TOGETHER + way, mode, code=1)
+    assert "parameter '0.bias' has layerwise_parallel=True" in text
+
+
+@pytest.mark.parametrize("way", ["by_hand(True, rank)", "by_model(rank)"])
+def test_one_worker_trains_with_a_parameter_of_its_own(way):
+    outputs_of(LAYERWISE + TOGETHER + way, workers=1)

@@ -225,3 +225,11 @@ def test_a_parameter_is_set_to_values_of_a_lesser_dtype_and_to_no_greater_one(as
             else:
                 with pytest.raises((TypeError, ValueError)):
                     assign(parameter, value)
+
+
+def test_a_parameter_of_each_worker_alone_stays_so_in_its_copies():
+    own = Parameter(Tensor([1.0]), name="own", layerwise_parallel=True)
+    copies = (own, own.clone(), own.clone("ones"), copy.copy(own), copy.deepcopy(own))
+    assert all(each.layerwise_parallel for each in copies)
+    own.layerwise_parallel = False
+    assert not own.layerwise_parallel and not Parameter(Tensor([1.0]), name="other").layerwise_parallel

@@ -97,10 +97,11 @@ nb::object cloned(nb::handle self, nb::handle init) {
   if (nb::isinstance<nb::str>(init) && nb::cast<std::string>(init) == "same") {
     const graph::Value values = copied(nb::cast<const graph::Value&>(self));
     if (graph::is_tracing() || graph::is_taping()) return value_object(values);
-    return self.type()(values, own.name(), own.requires_grad());
+    return self.type()(values, own.name(), own.requires_grad(), own.is_layerwise());
   }
   auto made = std::make_shared<Parameter>(own.name(), own.type(), initializer_from(init, own.shape(), "init"),
                                           own.requires_grad());
+  made->set_layerwise(own.is_layerwise());
   return parameter_object(made);
 }
 
@@ -176,8 +177,8 @@ void bind_parameter(nb::module_& core) {
                                             "a weight, or the state of an optimizer.")
       .def(
           "__init__",
-          [](PythonParameter* self, nb::handle default_input, nb::handle name, bool requires_grad, bool, bool,
-             nb::handle) {
+          [](PythonParameter* self, nb::handle default_input, nb::handle name, bool requires_grad,
+             bool layerwise_parallel, bool, nb::handle) {
             if (!name.is_none() && !nb::isinstance<nb::str>(name))
               throw nb::type_error(("Parameter: name is a string or None, not " + class_name(name)).c_str());
             if (PyBool_Check(default_input.ptr()))
@@ -185,6 +186,7 @@ void bind_parameter(nb::module_& core) {
                   "Parameter: a bool is no value of a parameter; give a tensor or a number");
             const std::string given = name.is_none() ? "" : nb::cast<std::string>(name);
             new (self) PythonParameter(make_parameter(default_input, given, requires_grad));
+            self->parameter()->set_layerwise(layerwise_parallel);
           },
           nb::arg("default_input"), nb::arg("name") = nb::none(), nb::arg("requires_grad") = true,
           nb::arg("layerwise_parallel") = false, nb::arg("parallel_optimizer") = true,
@@ -193,8 +195,9 @@ void bind_parameter(nb::module_& core) {
                   "True, layerwise_parallel: bool = False, parallel_optimizer: bool = True, storage_format: "
                   "str = '') -> None"),
           "A parameter with the elements of `default_input`: a tensor, an array, numbers, or "
-          "initializer(...). A cell that it is set on names it by its path when it has no name. The last "
-          "three change nothing.")
+          "initializer(...). A cell that it is set on names it by its path when it has no name. `layerwise_parallel` "
+          "says that each worker has one of its own, which training with other workers refuses. The last "
+          "two change nothing.")
       .def_prop_rw(
           "name", [](const PythonParameter& self) { return self.parameter()->name(); },
           [](const PythonParameter& self, std::string name) { self.parameter()->rename(std::move(name)); },
@@ -206,6 +209,12 @@ void bind_parameter(nb::module_& core) {
             self.parameter()->set_requires_grad(requires_grad);
           },
           "Whether trainable_params() lists it.")
+      .def_prop_rw(
+          "layerwise_parallel", [](const PythonParameter& self) { return self.parameter()->is_layerwise(); },
+          [](const PythonParameter& self, bool is_layerwise) {
+            self.parameter()->set_layerwise(is_layerwise);
+          },
+          "Whether each worker has one of its own, which training with other workers refuses.")
       .def_prop_ro(
           "_is_piece", [](const PythonParameter& self) { return self.file != nullptr; },
           "Whether it was read from a file that says that it is a piece of a parameter.")
@@ -255,7 +264,8 @@ void bind_parameter(nb::module_& core) {
              const graph::Value value(elements_of(self).clone());
              return nb::make_tuple(
                  nb::type<PythonParameter>(),
-                 nb::make_tuple(value, self.parameter()->name(), self.parameter()->requires_grad()));
+                 nb::make_tuple(value, self.parameter()->name(), self.parameter()->requires_grad(),
+                                self.parameter()->is_layerwise()));
            })
       .def("__repr__",
            [](const PythonParameter& self) {
