@@ -147,3 +147,31 @@ def test_several_results_change_with_the_inputs():
         results, changes = jvp(both, (_X, _Y), (Tensor([1.0, 1.0]), Tensor([0.0, 1.0])))
         assert [each.asnumpy().tolist() for each in results] == [[3, 8], [4, 6]]
         assert [each.asnumpy().tolist() for each in changes] == [[3, 6], [1, 2]]
+
+
+class _Boxes(Tensor):
+    def area(self):
+        return self[:, 0] * self[:, 1]
+
+
+def test_inputs_of_gradients_have_the_classes_that_a_script_derived():
+    boxes, plain = _Boxes([[2.0, 3.0]]), Tensor([[2.0, 3.0]])
+    boxes.scale = 2
+
+    def loss(x, y):
+        return (x.area() * x.scale * y).sum() if isinstance(x, _Boxes) else x.sum()
+
+    assert _plain(ms.grad(loss, (0, 1))(boxes, Tensor([5.0]))) == ([[30.0, 20.0]], [12.0])
+    assert _plain(ms.grad(loss, (0, 1))(plain, Tensor([5.0]))) == ([[1.0, 1.0]], [0.0])
+    assert _plain(ms.jit(lambda x: x.area())(boxes)) == [6.0]
+
+
+def test_a_bprop_gets_the_classes_that_a_script_derived():
+    class Sized(nn.Cell):
+        def construct(self, x):
+            return x.area()
+
+        def bprop(self, x, out, flow):
+            return ops.ones_like(x) * x.area() * flow
+
+    assert _plain(ms.grad(lambda x: Sized()(x).sum())(_Boxes([[2.0, 3.0]]))) == [[6.0, 6.0]]

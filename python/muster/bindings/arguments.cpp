@@ -165,6 +165,7 @@ bool Arguments::collect(nb::handle object, std::size_t depth) {
   if (is_input(object)) {
     tensors_.push_back(value_from(object));
     signature_ += 'T';
+    if (is_of_derived_class(object)) write_identity(object.type());
     collect_attributes(object);
     return true;
   }

@@ -32,7 +32,7 @@ void collect_tensors(nb::handle object, Values& found) {
 // The arguments again, with `values` instead of the tensors.
 nb::object rebuilt(nb::handle object, std::span<const Value>& values) {
   if (is_value(object)) {
-    nb::object made = value_object(values.front());
+    nb::object made = value_object_like(object, values.front());
     values = values.subspan(1);
     return made;
   }

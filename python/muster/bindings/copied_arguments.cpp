@@ -55,7 +55,7 @@ nb::object ArgumentCopier::of(nb::handle object) {
 }
 
 nb::object ArgumentCopier::of_input(nb::handle object) {
-  nb::object made = value_object(values_[next_value_++]);
+  nb::object made = value_object_like(object, values_[next_value_++]);
   const nb::object attributes = with_attributes_ ? attributes_on(object) : nb::object();
   if (attributes.is_valid()) put_attributes(made, attributes);
   return made;

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include <string>
+#include <typeinfo>
 #include <utility>
 
 #include "muster/train/train.h"
@@ -93,6 +94,20 @@ Value value_from(nb::handle object, const Value* like) {
 }
 
 bool is_value(nb::handle object) { return nb::isinstance<Value>(object); }
+
+// Neither a parameter nor another class of the library's.
+bool is_of_derived_class(nb::handle tensor) {
+  const nb::handle type = tensor.type();
+  return is_value(tensor) && !type.is(nb::type<Value>()) && nb::type_info(type) == typeid(Value);
+}
+
+nb::object value_object_like(nb::handle like, Value value) {
+  if (!value.defined() || !is_of_derived_class(like)) return value_object(std::move(value));
+  nb::object made = nb::inst_alloc(like.type());
+  new (nb::inst_ptr<Value>(made)) Value(std::move(value));
+  nb::inst_mark_ready(made);
+  return made;
+}
 
 nb::object attributes_on(nb::handle tensor) {
   if (!is_value(tensor) || nb::cast<const Value&>(tensor).is_parameter()) return {};

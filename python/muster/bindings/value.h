@@ -38,6 +38,11 @@ graph::Value value_from(nb::handle object, const graph::Value* like = nullptr);
 // Whether `object` is a Tensor or Parameter.
 bool is_value(nb::handle object);
 
+// `value` as an object of the class that a script has derived from Tensor where `like` is of such a one, else
+// a Tensor.
+nb::object value_object_like(nb::handle like, graph::Value value);
+bool is_of_derived_class(nb::handle tensor);
+
 // A copy of what a script has set on a tensor as attributes (`x.tag = 1`); unset where that is nothing, and
 // for parameters, which are known again themselves.
 nb::object attributes_on(nb::handle tensor);
