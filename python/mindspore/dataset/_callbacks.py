@@ -58,10 +58,11 @@ class Called(_rows.Node):
         for each in self._callbacks:
             if hook in ("ds_step_begin", "ds_step_end") and (self._in_epoch - 1) % each.step_size:
                 continue
-            getattr(each, hook)(CallbackParam(draw.epoch + 1, self._in_epoch, self._steps))
+            getattr(each, hook)(CallbackParam(draw.number + 1, self._in_epoch, self._steps))
 
     def _begin(self, draw):
-        if self._steps == 0:
+        if draw.number == 0 and draw.begins:  # the first pass of an iterator
+            self._steps = 0
             for each in self._callbacks:
                 if not any(getattr(type(each), hook) is not getattr(DSCallback, hook) for hook in _HOOKS):
                     raise AttributeError(f"{type(each).__name__} defines none of {', '.join(_HOOKS)}")
@@ -71,6 +72,9 @@ class Called(_rows.Node):
             self._call("ds_epoch_begin", draw)
 
     def rows(self, draw):
+        if draw.is_look:
+            yield from self.children[0].rows(draw)
+            return
         self._begin(draw)
         for row in self.children[0].rows(draw):
             self._steps += 1

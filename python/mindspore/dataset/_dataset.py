@@ -32,6 +32,8 @@ class Dataset(_facts.Facts):
         self._make_node = node
         self.children = list(inputs)
         self._passes = 0
+        self._counted = None  # the rows of a pass, once somebody asked
+        self._is_looked_at = False
         self._conditions = {}
         for each in self.children:
             self._conditions.update(each._conditions)
@@ -244,7 +246,7 @@ class Dataset(_facts.Facts):
                 raise TypeError(f"flat_map: Callback must return a Dataset, not {type(made).__name__}")
             return made._node
 
-        first = next(self._rows_of_pass(True), None)
+        first = next(self._looked_at(), None)
         if first is None:
             raise _checks.PipelineError("flat_map: there are no rows")
         columns = node_of(func(*first)).columns
@@ -426,10 +428,7 @@ class Dataset(_facts.Facts):
         return _iterators.DictIterator(self, num_epochs, output_numpy, do_copy)
 
     def __iter__(self):
-        # A loop over the dataset is the next of its passes: Model makes one for each epoch.
-        made = self.create_tuple_iterator(num_epochs=1)
-        made._number = None
-        return made
+        return self.create_tuple_iterator(num_epochs=1)
 
     def __len__(self):
         return self.get_dataset_size()
@@ -476,6 +475,7 @@ class Dataset(_facts.Facts):
         from mindspore.dataset import _iterators, _rows, config
 
         draw = _rows.Draw(config.get_seed(), self._passes, number=number)
+        draw.is_look = self._is_looked_at
         self._passes += 1
         rows = self._node.rows(draw)
         if as_numpy:
@@ -531,7 +531,7 @@ class ConcatDataset(Dataset):
         shard = () if is_random else (sampler.shard_id, sampler.num_shards)
         if self._whole is None:
             self._whole = self._node
-        self._pipeline = None
+        self._pipeline = self._counted = None
         self._make_node = lambda: _rows_module().Sampled(self._whole, *shard)
         del self._node
 

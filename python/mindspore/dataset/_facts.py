@@ -25,7 +25,12 @@ class Facts:
         return made
 
     def get_dataset_size(self):
-        """Rows in one pass."""
+        """Rows in one pass, which may have to be gone through: the first one, once."""
+        if self._counted is None:
+            self._counted = self._count()
+        return self._counted
+
+    def _count(self):
         from mindspore.dataset import _rows
 
         if self._pipeline is not None:
@@ -37,10 +42,25 @@ class Facts:
                 raise _checks.pipeline_error(error) from None
         size = self._node.size()
         if size is _rows.UNKNOWN:
-            size = sum(1 for _ in self._python_rows(True))
+            return sum(1 for _ in self._looked_at())
         if size == _rows.ENDLESS:
             raise TypeError("a dataset that repeats without end has no size")
         return size
+
+    def _looked_at(self):
+        """The rows of the first pass; it counts as none, and callbacks do not hear of it."""
+        passes, self._passes, self._is_looked_at = self._passes, 0, True
+        try:
+            yield from self._rows_of_pass(True)
+        finally:
+            self._passes, self._is_looked_at = passes, False
+
+    @property
+    def _size_varies(self):
+        """Whether only a pass can tell how many rows it has: the next one may have others (Model asks)."""
+        from mindspore.dataset import _rows
+
+        return self._pipeline is None and self._node.size() is _rows.UNKNOWN
 
     def __bool__(self):
         try:
@@ -79,7 +99,7 @@ class Facts:
     def output_shapes(self, estimate=False):
         """The shape of each column in the first row; with `estimate` None where rows differ."""
         _checks.of_type("estimate", estimate, bool)
-        rows = self._rows_of_pass(True)
+        rows = self._looked_at()
         first = next(rows, None)
         if first is None:
             raise _checks.PipelineError("output_shapes: there are no rows")
@@ -100,7 +120,7 @@ class Facts:
         """numpy's dtype of each column in the first row."""
         import numpy
 
-        first = next(self._rows_of_pass(True), None)
+        first = next(self._looked_at(), None)
         if first is None:
             raise _checks.PipelineError("output_types: there are no rows")
         dtypes = [getattr(value, "dtype", numpy.dtype(object)) for value in first]

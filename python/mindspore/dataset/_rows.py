@@ -48,8 +48,8 @@ def value_of(value):
 def _checked(array):
     if array.dtype.hasobject:
         raise RowError(
-            f"Invalid data type: got an array of Python objects ({array.shape}); a column holds numbers, "
-            "strings, bytes or arrays of them"
+            f"Invalid data type: got an array of Python objects ({array.shape}). Data type of the input or "
+            "its converted Numpy array is expected to be numbers, strings, bytes or arrays of them"
         )
     return array
 
@@ -74,6 +74,7 @@ class Draw:
     """Which pass: what is random in it depends on this and on the place in the pipeline."""
 
     begins = ends = True  # with repeat(): whether this is the first, the last of its repetitions
+    is_look = False  # whether somebody asks for sizes, shapes or dtypes alone
 
     def __init__(self, seed, epoch, repetition=0, number=None):
         self.seed, self.epoch, self.repetition = seed, epoch, repetition
@@ -84,6 +85,7 @@ class Draw:
     def again(self, repetition, of):
         """The pass of one of `of` repetitions (below 1: without end)."""
         made = Draw(self.seed, self.epoch, self.repetition * 1000003 + repetition, self.number)
+        made.is_look = self.is_look
         made.begins = self.begins and repetition == 0
         made.ends = self.ends and repetition == of - 1
         return made

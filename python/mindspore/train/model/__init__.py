@@ -69,7 +69,7 @@ class Model(muster.Model):
         """muster.Model.train. ValueError where `initial_epoch` leaves none of the epochs."""
         _check_epochs("train", epoch, initial_epoch)
         super().train(
-            epoch, _passes(train_dataset), callbacks, dataset_sink_mode, sink_size, initial_epoch, **settings
+            epoch, _epochs(train_dataset), callbacks, dataset_sink_mode, sink_size, initial_epoch, **settings
         )
 
     def fit(
@@ -93,7 +93,7 @@ class Model(muster.Model):
         with _metrics.model_chooses:
             super().fit(
                 epoch,
-                _passes(train_dataset),
+                _epochs(train_dataset),
                 _passes(valid_dataset),
                 valid_frequency,
                 callbacks,
@@ -163,6 +163,19 @@ for _name, _member in {name: _shown(name) for name in ("network", "loss_fn", "op
     setattr(CallbackContext, _name, _member)
 
 
+def _given_dataset(self):
+    if "train_dataset" not in self.__dict__:
+        raise AttributeError("train_dataset is of a training")
+    return self.__dict__["train_dataset"]
+
+
+def _note_dataset(self, dataset):
+    self.__dict__["train_dataset"] = dataset._dataset if isinstance(dataset, _Epochs) else dataset
+
+
+CallbackContext.train_dataset = property(_given_dataset, _note_dataset, doc="What the script trains with.")
+
+
 class _Passes:
     """Passes over an object of a script that is its own iterator, and begins anew when asked for one."""
 
@@ -177,6 +190,25 @@ class _Passes:
         if not hasattr(self._dataset, "get_dataset_size"):
             raise TypeError(f"{type(self._dataset).__name__} has no get_dataset_size")
         return self._dataset.get_dataset_size()
+
+
+class _Epochs:
+    """Passes over a dataset whose rows are made in Python: they are told their numbers."""
+
+    def __init__(self, dataset):
+        self._dataset = dataset
+        self._begun = 0
+
+    def __getattr__(self, name):
+        return getattr(self._dataset, name)
+
+    def __len__(self):
+        return len(self._dataset)
+
+    def __iter__(self):
+        made = self._dataset.create_tuple_iterator(num_epochs=1)
+        made._number, self._begun = self._begun, self._begun + 1
+        return made
 
 
 class _Slices:
@@ -208,6 +240,13 @@ def _passes(dataset):
     is_plain = passes is None or hasattr(passes, "_pipeline")
     is_plain = is_plain or isinstance(passes, list | tuple | muster._core.Dataset)
     return passes if is_plain or not comes_in_slices else _Slices(passes)
+
+
+def _epochs(dataset):
+    """A dataset to train with, as muster.Model takes it."""
+    passes = _passes(dataset)
+    is_made_in_python = hasattr(passes, "_pipeline") and passes._pipeline is None
+    return _Epochs(passes) if is_made_in_python else passes
 
 
 def _named_metrics(metrics, loss_fn, eval_network, eval_indexes):
