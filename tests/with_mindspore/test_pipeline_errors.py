@@ -84,3 +84,25 @@ def test_a_row_of_a_source_fails_like_a_function():
 
     with pytest.raises(RuntimeError, match="no row"):
         play(ds.GeneratorDataset(Rows(), ["a"]))
+
+
+def test_a_row_with_other_columns_than_its_source_says_is_told_with_both_numbers():
+    words = "column_names, the size of column_names is:1 and number of returned NumPy array is:2"
+    with pytest.raises(RuntimeError, match=words):
+        play(ds.GeneratorDataset([(1, 2)], ["a"]))
+
+
+def test_rows_that_can_be_asked_for_without_an_end_are_refused():
+    class Endless:
+        def __getitem__(self, number):
+            return number
+
+    with pytest.raises(RuntimeError, match=r"Endless has '__getitem__' alone.*'__len__'"):
+        ds.GeneratorDataset(Endless(), ["a"])
+
+
+def test_a_schema_counts_before_names():
+    schema = ds.Schema()
+    schema.add_column("number", "int64", [])
+    (row,) = play(ds.GeneratorDataset([(3,)], ["a"], schema=schema))
+    assert row["number"] == 3

@@ -47,8 +47,10 @@ class Rows:
             row = (row,)
         if len(row) != len(self._columns):
             raise _checks.PipelineError(
-                f"GeneratorDataset: a row has {len(row)} values for the {len(self._columns)} columns "
-                f"{self._columns} (Invalid columns size); a row is a tuple with a value for each column"
+                "GeneratorDataset: the 'source' of 'GeneratorDataset' should return same number of NumPy "
+                "arrays as specified in column_names, the size of column_names is:"
+                f"{len(self._columns)} and number of returned NumPy array is:{len(row)} (Invalid columns "
+                f"size); a row is a tuple with a value for each of {self._columns}"
             )
         try:
             values = [_rows.value_of(value) for value in row]

@@ -236,6 +236,11 @@ class GeneratorDataset(MappableDataset):
                 "accessible, commonly it should implement one of the method like yield, __getitem__ or "
                 "__next__(__iter__)."
             )
+        if not callable(source) and _has_rows_without_end(source):
+            raise _checks.PipelineError(
+                f"GeneratorDataset: {type(source).__name__} has '__getitem__' alone: a random access dataset "
+                "needs '__len__' (`__len__` method is required), or its rows would have no end"
+            )
         _checks.of_type("num_parallel_workers", num_parallel_workers, int, optional=True)
         workers(num_parallel_workers)
         _checks.of_type("python_multiprocessing", python_multiprocessing, bool)
@@ -360,6 +365,11 @@ def _collated(of_row, rows):
     )
 
 
+def _has_rows_without_end(source):
+    methods = ("__len__", "__iter__", "__next__")
+    return hasattr(source, "__getitem__") and not any(hasattr(source, name) for name in methods)
+
+
 def _begun(source):
     made = source() if callable(source) and not hasattr(source, "__next__") else source
     return iter(made) if hasattr(made, "__iter__") or hasattr(made, "__getitem__") else made
@@ -368,9 +378,7 @@ def _begun(source):
 def _described(column_names, column_types, schema):
     from mindspore.dataset import _types
 
-    if column_names is not None and schema is not None:
-        raise ValueError("schema should be a path to schema file or a schema object, without column_names.")
-    if schema is not None:
+    if schema is not None:  # counts before names and types, as in MindSpore
         schema = schema if isinstance(schema, _types.Schema) else _types.Schema(schema)
         return [column["name"] for column in schema.columns], [column["type"] for column in schema.columns]
     if column_names is None:
