@@ -156,7 +156,7 @@ Result<std::optional<Block>> SequenceStream::next(std::size_t) {
     return std::nullopt;
   }
   node_.had_rows().store(true, std::memory_order_relaxed);
-  if (!options.external.empty() && row_ == options.size)
+  if (!options.external.empty() && !options.size_varies && row_ == options.size)
     return fail(Code::invalid_argument, fmt::format("{} says that it has {} items (__len__), and gives more",
                                                     options.external, *options.size));
   MUSTER_TRY(auto columns, as_block(*std::move(row), node_.columns()));
@@ -165,7 +165,8 @@ Result<std::optional<Block>> SequenceStream::next(std::size_t) {
 
 // Fewer items than were said would leave other workers waiting for this one.
 Result<> SequenceStream::check_end() const {
-  const std::string& name = node_.options().external;
+  const SequenceOptions& options = node_.options();
+  const std::string& name = options.external;
   if (row_ == 0 && node_.had_rows().load(std::memory_order_relaxed))
     return fail(
         Code::invalid_argument,
@@ -174,9 +175,9 @@ Result<> SequenceStream::check_end() const {
             "it anew: give what makes it, such as the function of a generator, a list, or a class whose "
             "__iter__ begins at the front",
             name.empty() ? "the source of rows" : name));
-  if (!name.empty() && node_.options().size && row_ < *node_.options().size)
+  if (!name.empty() && !options.size_varies && options.size && row_ < *options.size)
     return fail(Code::invalid_argument, fmt::format("{} says that it has {} items (__len__), and gave {}",
-                                                    name, *node_.options().size, row_));
+                                                    name, *options.size, row_));
   return {};
 }
 

@@ -42,6 +42,8 @@ struct SequenceOptions {
   // What a script calls items that it makes by means of its own, such as a loader of another library: named
   // in messages, and held to `size`.
   std::string external = {};
+  // Whether a pass may have another number of rows than `size`, which is then the one that is expected.
+  bool size_varies = false;
   // Unless it is known, a training that goes on in the middle of a pass compares the items.
   ItemOrder order = ItemOrder::known;
 };

@@ -87,3 +87,40 @@ def test_a_training_tells_its_rows_of_its_epochs_and_its_callbacks_of_the_datase
     for _ in range(2):
         model.train(2, data, callbacks=[Seen()], dataset_sink_mode=False)
     assert (told, seen) == ([0, 0, 1, 1] * 2, [data] * 4)
+
+
+class _Steps(Callback):
+    """The number of steps of each epoch."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts = []
+
+    def on_train_epoch_begin(self, run_context):
+        self.counts.append(0)
+
+    def on_train_step_end(self, run_context):
+        self.counts[-1] += 1
+
+
+def _steps_of(data, epochs=3):
+    steps, network = _Steps(), nn.Dense(1, 1)
+    model = Model(network, nn.MSELoss(), nn.SGD(network.trainable_params(), 0.01))
+    model.train(epochs, data, callbacks=[steps], dataset_sink_mode=False)
+    return steps.counts
+
+
+def _pairs():
+    rows = _ROWS.reshape(-1, 1)
+    return ds.NumpySlicesDataset({"row": rows, "label": rows}, shuffle=False)
+
+
+def test_a_training_takes_all_batches_of_a_pass_whatever_their_size_in_another():
+    assert _steps_of(_pairs().batch(lambda info: info.get_epoch_num() + 2)) == [6, 4, 3]
+    assert _steps_of(_pairs().batch(lambda info: 4 - info.get_epoch_num())) == [3, 4, 6]
+
+
+def test_a_training_takes_the_rows_that_a_filter_keeps_in_each_pass():
+    random = np.random.default_rng(1)
+    counts = _steps_of(_pairs().filter(lambda row, label: random.random() < 0.5).batch(1), epochs=4)
+    assert (min(counts) > 0, len(set(counts)) > 1) == (True, True)

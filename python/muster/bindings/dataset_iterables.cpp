@@ -178,6 +178,12 @@ std::optional<std::int64_t> iterable_size(nb::handle object) {
   return std::nullopt;
 }
 
+// Whether `object` counted a pass for its __len__, and the next one may have more or less: batches whose size
+// a function says, rows that a filter keeps.
+bool size_varies(nb::handle object) {
+  return nb::cast<bool>(nb::bool_(nb::getattr(object, "_size_varies", nb::bool_(false))));
+}
+
 [[noreturn]] void refuse_batches(const std::string& text) { throw nb::type_error(text.c_str()); }
 
 void check_iterable(nb::handle object, const std::string& what) {
@@ -209,7 +215,8 @@ data::Dataset batches_from(nb::handle object, const char* what) {
     return dataset_from(object, what);
   check_iterable(object, what);
   const auto batches = std::make_shared<IterablePasses>(object, what);
-  data::SequenceOptions options{.size = iterable_size(object), .num_samples = {}, .external = what};
+  data::SequenceOptions options{
+      .size = iterable_size(object), .num_samples = {}, .external = what, .size_varies = size_varies(object)};
   if (!nb::isinstance<nb::list>(object) && !nb::isinstance<nb::tuple>(object))
     options.order = batches->takes_epoch() ? data::ItemOrder::promised : data::ItemOrder::unknown;
   return data::generated(

@@ -1,4 +1,5 @@
 // shuffle, zip, concat, filter, project, rename, and rows of the caller's own.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -256,6 +257,22 @@ TEST(Generated, BeginsASequenceAnewForEachPass) {
   EXPECT_THAT(values_of(dataset), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(values_of(dataset.repeat(2).batch(3)), ElementsAre(0, 1, 2, 3, 0, 1, 2, 3));
   EXPECT_THAT(values_of(generated({"count"}, begin, {.num_samples = 2})), ElementsAre(0, 1));
+}
+
+TEST(Generated, HoldsASourceOfAScriptToItsSizeUnlessThatVaries) {
+  const BeginRows begin = [](std::uint64_t) -> Result<std::unique_ptr<RowSequence>> {
+    return std::make_unique<Counting>();
+  };
+  for (const std::int64_t said : {3, 5}) {
+    const auto held = generated({"count"}, begin, {.size = said, .external = "train_dataset"});
+    auto iterator = held.iterate({}).value();
+    Result<std::optional<Item>> item = iterator.next();
+    while (item && *item) item = iterator.next();
+    EXPECT_THAT(item.error().message, Mentions("train_dataset", fmt::format("{} items", said)));
+    const SequenceOptions varies{.size = said, .external = "train_dataset", .size_varies = true};
+    EXPECT_EQ(items_of(generated({"count"}, begin, varies)).size(), 4U);
+    EXPECT_EQ(generated({"count"}, begin, varies).size().value(), said);
+  }
 }
 
 // Images of 1 x 1 to 40 x 40 pixels, each of one colour.
