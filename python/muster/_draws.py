@@ -5,6 +5,7 @@ Their states belong to the process and are lost with it; no recovery point holds
 
 import functools
 import hashlib
+import operator
 import os
 import sys
 
@@ -76,6 +77,17 @@ class Steps:
         return self._steps.is_aborted
 
 
+_OF_SOURCE = (
+    "a GeneratorDataset's source '{name}' draws from random or numpy.random, whose states no recovery point "
+    "holds: after a death the training ends with other numbers. {way}"
+)
+OF_ROWS = _OF_SOURCE.replace(
+    "{way}", "In worker processes they are seeded for each row: GeneratorDataset(..., num_parallel_workers=2)"
+)
+IN_TURN = _OF_SOURCE.replace(
+    "{way}", "Let it draw from a generator that it makes where a pass begins: numpy.random.default_rng(seed)"
+)
+
 _DRAWS = (
     "'{{name}}' of {0} draws from random or numpy.random, whose states no recovery point holds: after a "
     "death the training ends with other numbers. {1}"
@@ -111,6 +123,62 @@ def told(function, text: str = OF_MAP, name: str | None = None, of=_ITSELF):
 
 def _name_of(function) -> str:
     return getattr(function, "__name__", type(function).__name__)
+
+
+def told_source(source):
+    """A source of rows, as a job that recovers reads it: told are that it draws, and what its passes change.
+
+    One with `_tells` does so by itself.
+    """
+    if not recovers() or getattr(source, "_tells", False):
+        return source
+    if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
+        return _ToldRows(source)
+    if hasattr(source, "__next__") or not (hasattr(source, "__iter__") or callable(source)):
+        return source
+    return _CountedPasses(source) if hasattr(source, "__len__") else _ToldPasses(source)
+
+
+class _ToldRows:
+    """Rows of a source that gives any of them."""
+
+    def __init__(self, source) -> None:
+        self._source = source
+        at = functools.partial(operator.getitem, source)
+        self._row = told(at, OF_ROWS, _name_of(source), getattr(source, "__getitem__", None))
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __getitem__(self, number):
+        return self._row(number)
+
+
+class _ToldPasses:
+    """Passes over a source that gives one row after the other."""
+
+    def __init__(self, source) -> None:
+        from muster import _carried
+
+        self._source = source
+        self._watch = _carried.SourceWatch(source)
+
+    def __iter__(self):
+        self._watch.begin_pass()
+        rows = iter(self._source if hasattr(self._source, "__iter__") else self._source())
+        following = told(rows.__next__, IN_TURN, _name_of(self._source), of=None)
+        while True:
+            try:
+                yield following()
+            except StopIteration:
+                return
+
+
+class _CountedPasses(_ToldPasses):
+    """Those of a source that says how many rows it has."""
+
+    def __len__(self) -> int:
+        return len(self._source)
 
 
 class _Told:

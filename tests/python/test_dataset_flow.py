@@ -98,6 +98,52 @@ def test_a_job_that_recovers_is_told_of_what_functions_of_rows_change(monkeypatc
     assert told.findall(capfd.readouterr().err) == names
 
 
+class Noisy:
+    def __len__(self):
+        return 9
+
+    def __getitem__(self, number):
+        return float(number + numpy.random.rand())
+
+
+def noisy():
+    for number in range(9):
+        yield float(number + numpy.random.rand())
+
+
+class Counting:
+    def __init__(self):
+        self.passes = 0
+
+    def __len__(self):
+        return 1
+
+    def __iter__(self):
+        self.passes += 1
+        yield float(self.passes)
+
+
+@pytest.mark.parametrize(("source", "name"), [(Noisy(), "Noisy"), (noisy, "noisy")])
+def test_a_job_that_recovers_is_told_of_sources_that_draw_in_its_process(monkeypatch, capfd, source, name):
+    told = f"source '{name}' draws from random or numpy.random"
+    assert len(values(GeneratorDataset(source, ["a"], shuffle=False))) == 9
+    assert told not in capfd.readouterr().err
+    monkeypatch.setenv("MS_ENABLE_RECOVERY", "1")
+    assert len(set(values(GeneratorDataset(source, ["a"], shuffle=False)))) == 9
+    assert capfd.readouterr().err.count(told) == 1
+    assert values(GeneratorDataset(lambda: iter([1.0, 2.0]), ["a"])) == [1, 2]
+    assert capfd.readouterr().err == ""
+
+
+def test_a_job_that_recovers_is_told_of_sources_that_count_their_passes(monkeypatch, capfd):
+    monkeypatch.setenv("MS_ENABLE_RECOVERY", "1")
+    told = "change 'Counting.passes', and no recovery point holds that"
+    rows = GeneratorDataset(Counting(), ["a"])
+    assert rows.get_dataset_size() == 1
+    passes = [(values(rows), capfd.readouterr().err.count(told)) for _ in "abc"]
+    assert passes == [([1], 0), ([2], 1), ([3], 0)]
+
+
 def test_filter_keeps_what_the_predicate_says():
     even = numbers(9).filter(lambda number: number % 2 == 0, "number")
     assert values(even) == [0, 2, 4, 6, 8]

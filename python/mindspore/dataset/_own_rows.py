@@ -6,25 +6,16 @@ import operator
 from mindspore.dataset import _checks
 from muster import _draws
 
-_DRAWS = (
-    "a GeneratorDataset's source '{name}' draws from random or numpy.random, whose states no recovery point "
-    "holds: after a death the training ends with other numbers. {way}"
-)
-_OF_ROWS = _DRAWS.replace(
-    "{way}", "In worker processes they are seeded for each row: GeneratorDataset(..., num_parallel_workers=2)"
-)
-_IN_TURN = _DRAWS.replace(
-    "{way}", "Let it draw from a generator that it makes where a pass begins: numpy.random.default_rng(seed)"
-)
-
 
 class Rows:
     """A source of one's own: its rows as the library's tensors hold them."""
 
+    _tells = True  # what it draws, by itself
+
     def __init__(self, source, columns, types=None):
         self._source, self._columns, self._types = source, columns, types
         at = functools.partial(operator.getitem, source)
-        self._at = _draws.told(at, _OF_ROWS, _name_of(source), getattr(source, "__getitem__", None))
+        self._at = _draws.told(at, _draws.OF_ROWS, _name_of(source), getattr(source, "__getitem__", None))
 
     def __len__(self):
         return len(self._source)
@@ -84,6 +75,8 @@ def _check_dtype(value, dtype):
 class Sequence:
     """Rows that come one after the other, as the library's tensors hold them."""
 
+    _tells = True  # what it draws, and what its passes change, by itself
+
     def __init__(self, rows, begin, num_samples):
         self._of_row, self._begin, self._num_samples = rows, begin, num_samples
         self._watch = None
@@ -103,7 +96,7 @@ class Sequence:
 
         self._look()
         rows = self._begin()
-        following = _draws.told(rows.__next__, _IN_TURN, _name_of(self._of_row._source), of=None)
+        following = _draws.told(rows.__next__, _draws.IN_TURN, _name_of(self._of_row._source), of=None)
         number = 0
         while self._num_samples is None or number < self._num_samples:
             try:

@@ -114,6 +114,11 @@ data::Dataset dataset_from(nb::object source, GeneratorArguments arguments) {
                          options);
 }
 
+// A job that recovers tells of sources that draw, or count, what no recovery point holds.
+nb::object told(const nb::object& source) {
+  return nb::module_::import_("muster._draws").attr("told_source")(source);
+}
+
 DTypes dtypes_from(nb::handle column_types) {
   DTypes dtypes;
   if (column_types.is_none()) return dtypes;
@@ -145,7 +150,7 @@ void bind_generators(nb::module_& core) {
                 .processes =
                     processes_from(num_parallel_workers,
                                    python_multiprocessing.value_or(num_parallel_workers > 1), max_rowsize)};
-            new (self) Generator{checked(dataset_from(std::move(source), std::move(arguments)))};
+            new (self) Generator{checked(dataset_from(told(source), std::move(arguments)))};
           },
           nb::arg("source"), nb::arg("column_names"), nb::arg("column_types") = nb::none(), nb::kw_only(),
           nb::arg("num_samples") = nb::none(), nb::arg("shuffle") = nb::none(),
