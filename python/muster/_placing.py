@@ -35,12 +35,14 @@ def _calls_of(net: Cell, inputs: tuple[Tensor, ...]) -> _Call:
     return top
 
 
-def _blocks(top: _Call, count: int) -> list[_Call]:
+def _blocks(top: _Call, count: int, needed: int) -> list[_Call]:
     """Calls in their order, at least `count` where there are, of which none is inside of another: the
-    costliest are taken apart, unless much of them is their own."""
+    costliest are taken apart, unless much of them is their own and there are as many as needed."""
     blocks, whole = [top], top.cost
     while True:
         apart = [each for each in blocks if sum(call.cost for call in each.calls) >= 0.9 * each.cost > 0]
+        if not apart and len(blocks) < needed:
+            apart = [each for each in blocks if each.calls]
         costliest = max(apart, key=lambda each: each.cost, default=None)
         if costliest is None or (len(blocks) >= count and costliest.cost < whole / count):
             return blocks
@@ -129,7 +131,7 @@ def place(net: Cell, *inputs: Tensor, stages: int | None = None) -> dict[str, in
     if already := next(_placed(net), None):
         raise ValueError(f"place: '{already}' is placed already: choose all places by hand, or none")
     top = _calls_of(net, inputs)
-    blocks = _blocks(top, 8 * stages)
+    blocks = _blocks(top, 8 * stages, stages)
     if stages > len(blocks):
         raise ValueError(
             f"place: {stages} stages, and the network has {len(blocks)} cells that can be placed one by one: "

@@ -72,6 +72,20 @@ def test_a_cell_that_is_called_twice_has_one_place():
     assert ranks_of(net) == {"first": 0, "shared": 0, "last": 1}
 
 
+def test_a_network_that_computes_much_by_itself_is_taken_apart_where_stages_need_it():
+    class Small(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second, self.head = nn.Dense(12, 16), nn.Dense(16, 8), nn.Dense(8, 4)
+
+        def construct(self, x):
+            return self.head(ops.tanh(self.second(ops.gelu(ops.gelu(self.first(x))))))
+
+    assert parallel.place(Small(), batch(8, 12), stages=3) == {"first": 0, "second": 1, "head": 2}
+    with pytest.raises(ValueError, match=r"4 stages, and the network has 3 cells .*choose 1 to 3"):
+        parallel.place(Small(), batch(8, 12), stages=4)
+
+
 def test_cuts_are_the_best_there_are():
     seed = random.randrange(10**6)
     print("seed", seed)
