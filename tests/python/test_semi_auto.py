@@ -360,6 +360,42 @@ def test_a_number_has_the_strategy_of_no_dimensions():
         assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
 
 
+BESIDE = """
+class Case(nn.Cell):
+    def __init__(self, primitive, strategy, *given):
+        super().__init__()
+        self.op, self.given = primitive.shard(strategy), given
+        self.scale = weight(8, 4)
+
+    def construct(self, x):
+        result = self.op(self.scale * x, *self.given)
+        return (ops.sin(result[0] if isinstance(result, tuple) else result) + 1).sum()
+
+kinds, ones = Tensor(np.array([0, 3, 1, 2, 2, 0, 1, 3], np.int32)), ops.ones(4)
+given = {
+    "SparseSoftmaxCrossEntropyWithLogits": (((4, 1), (4,)), kinds),
+    "NLLLoss": (((4, 1), (4,), (1,)), kinds, ones),
+    "UnsortedSegmentSum": (((4, 1), (4,)), kinds, 4),
+    "UnsortedSegmentMax": (((2, 2), (2,)), kinds, 4),
+    "PReLU": (((2, 2), (2,)), ones * 0.5),
+    "BatchNorm": (((2, 2), (2,), (2,), (2,), (2,)), ones, ones, ones, ones),
+}
+for name, (strategy, *tensors) in given.items():
+    net = Case(getattr(ops, name)(), strategy, *tensors)
+    x = Tensor(np.random.RandomState(1).randn(8, 4).astype(np.float32))
+    loss, gradients = ms.value_and_grad(net, None, [net.scale])(x)
+    print("loss", repr(float(loss.asnumpy())))
+    print("loss", repr(float(np.abs(gradients[0].asnumpy()).sum())))
+"""
+
+
+def test_tensors_whose_numbers_are_for_channels_or_rows_are_cut_as_these_are():
+    alone = outputs(SETUP + BESIDE, 1)[0]
+    for text in outputs(SETUP + CONTEXT + BESIDE, 4):
+        assert "has no effect" not in text, text
+        assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
+
+
 LAST = """
 net = nn.SequentialCell(nn.Dense(8, 16), nn.Tanh(), nn.Dense(16, 4))
 net[0].matmul.shard(((4, 1), (1, 1)))

@@ -125,6 +125,29 @@ def _of_product(shapes, primitive):
     return [(*a[:-2], *ends[0]), (*b[:-2], *ends[1])]
 
 
+def _of_channels(shapes):
+    """The tensors behind the first have a number for each channel, its dimension 1."""
+    return [tuple(range(len(shapes[0]))), *[(1,)[: len(shape)] for shape in shapes[1:]]]
+
+
+def _of_rows(shapes):
+    """The second tensor has a number for each row, or for whatever the first dimensions of the first are;
+    a third one has one for each class (the weights of NLLLoss)."""
+    rows = [tuple(range(len(shape))) for shape in shapes[:2]]
+    return [*rows, *[(1,)[: len(shape)] for shape in shapes[2:]]]
+
+
+_OF_CHANNELS = ("BiasAdd", "BatchNorm", "InstanceNorm", "GroupNorm", "PReLU")
+_OF_ROWS = (
+    "SparseSoftmaxCrossEntropyWithLogits",
+    "NLLLoss",
+    "UnsortedSegmentSum",
+    "UnsortedSegmentMin",
+    "UnsortedSegmentMax",
+    "UnsortedSegmentProd",
+)
+
+
 def _labels_of(name, shapes, primitive):
     """For each tensor a label of each dimension; what has one label is cut alike."""
     if name in ("MatMul", "BatchMatMul") and len(shapes) == 2:
@@ -133,8 +156,10 @@ def _labels_of(name, shapes, primitive):
         return [tuple(range(len(shapes[0]))), tuple(range(100, 100 + len(shapes[1])))]
     if name in ("Conv2D", "Conv3D") and len(shapes) == 2:
         return [(0, 1, *range(10, 8 + len(shapes[0]))), (2, 1, *range(20, 18 + len(shapes[1])))]
-    if name == "BiasAdd" and len(shapes) == 2:
-        return [tuple(range(len(shapes[0]))), (1,)]
+    if name in _OF_CHANNELS and len(shapes[0]) > 1:
+        return _of_channels(shapes)
+    if name in _OF_ROWS and len(shapes) > 1 and len(shapes[0]) >= len(shapes[1]):
+        return _of_rows(shapes)
     if primitive is None:  # a cell or a function: nothing is known of it
         return [tuple(range(100 * at, 100 * at + len(shape))) for at, shape in enumerate(shapes)]
     return _aligned(shapes)
