@@ -396,6 +396,38 @@ def test_tensors_whose_numbers_are_for_channels_or_rows_are_cut_as_these_are():
         assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
 
 
+WRITTEN = """
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.rows, self.sums, self.step = weight(8, 4), weight(4, 8), weight(2, 2)
+        self.update = ops.ScatterUpdate().shard(((4, 1), (1,), (1, 1)))
+        self.add, self.assign = ops.AssignAdd().shard(((2, 2), (2, 2))), ops.Assign().shard(((2, 2), (2, 2)))
+        self.norm = ops.BatchNorm(is_training=True).shard(((2, 2), (2,), (2,), (2,), (2,)))
+        self.mean, self.variance = (Parameter(ops.ones(4), name=name) for name in ("mean", "variance"))
+
+    def construct(self, x):
+        self.update(self.rows, Tensor([1, 5], ms.int32), x[:2])
+        self.add(self.sums, x.T)
+        self.assign(self.step, x[:2, :2] * 2)
+        self.norm(x, ops.ones(4), ops.ones(4), self.mean, self.variance)
+        return self.rows.sum()
+
+net = Net()
+for at in range(3):
+    print("loss", repr(float(net(Tensor(np.arange(32).reshape(8, 4) / 8 + at, ms.float32)).asnumpy())))
+for name, value in train.Model(net).gather_parameters().items():
+    print("loss", repr(float(np.abs(value.asnumpy()).sum())))
+    print("loss", repr(float(np.abs(value.asnumpy()[0]).sum())))
+"""
+
+
+def test_parameters_that_primitives_with_strategies_write_are_written():
+    alone = outputs(SETUP + WRITTEN, 1)[0]
+    for text in outputs(SETUP + CONTEXT + WRITTEN, 4):
+        assert numbers(text) == pytest.approx(numbers(alone), rel=1e-5)
+
+
 LAST = """
 net = nn.SequentialCell(nn.Dense(8, 16), nn.Tanh(), nn.Dense(16, 4))
 net[0].matmul.shard(((4, 1), (1, 1)))

@@ -229,15 +229,21 @@ def _layouts(strategy, shapes, name, primitive):
     return _of_cuts(strategy, _labels_of(name, shapes, primitive)) or [None] * len(shapes)
 
 
-def _divided(tensor, axes):
-    """The tensor, divided so. A parameter is from now on stored so, too, unless it is in another way."""
+# So begin the names of ops that write parameters.
+_WRITING = ("Assign", "Scatter", "Apply", "SparseApply", "BatchNorm")
+
+
+def _divided(tensor, axes, name):
+    """The tensor, divided so. A parameter is from now on stored so, too, unless it is in another way; an op
+    that writes it is given itself."""
     if axes is None or not any(axes):
         return tensor
     layout = tuple(tuple(f"d{axis}" for axis in of_dimension) or None for of_dimension in axes)
-    if isinstance(tensor, muster.Parameter) and not muster._core._is_divided(tensor):
+    is_parameter = isinstance(tensor, muster.Parameter)
+    if is_parameter and not muster._core._is_divided(tensor):
         text = muster.parallel._layout_text(layout)
         muster._core._divide_parameter(tensor, muster.parallel._text(muster.parallel._mesh), text)
-    return muster.parallel.shard(tensor, layout)
+    return tensor if is_parameter and name.startswith(_WRITING) else muster.parallel.shard(tensor, layout)
 
 
 def divide(strategy, tensors, name, primitive=None):
@@ -254,7 +260,7 @@ def divide(strategy, tensors, name, primitive=None):
             f"note: {name}: how its tensor {layouts.index(None)} is cut has no effect: a mesh of "
             f"{' x '.join(map(str, _said['axes']))} workers cannot; every worker computes the whole"
         )
-    return tuple(_divided(each, axes) for each, axes in zip(tensors, layouts, strict=True))
+    return tuple(_divided(each, axes, name) for each, axes in zip(tensors, layouts, strict=True))
 
 
 def divide_parameters(plan, parameters) -> None:
