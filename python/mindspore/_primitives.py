@@ -57,6 +57,8 @@ _LOSS = {
     "mul": _plain("Mul"),
     "cast": _plain("Cast"),
 }
+# Losses are divided as what comes in is: strategies of their primitives are checked, and say no more.
+_LOSSES = ("LossBase", "SoftmaxCrossEntropy")
 _OF_CELLS = {
     "Conv2d": {"conv2d": _conv2d, "bias_add": _plain("BiasAdd")},
     "Dense": {
@@ -73,11 +75,26 @@ _OF_CELLS = {
     "Tanh": {"tanh": _plain("Tanh")},
     "Sigmoid": {"sigmoid": _plain("Sigmoid")},
     "GELU": {"gelu": _plain("GeLU")},
+    "FastGelu": {"fast_gelu": _plain("FastGeLU")},
+    "ReLU6": {"relu6": _plain("ReLU6")},
+    "PReLU": {"prelu": _plain("PReLU")},
+    "ELU": {"elu": lambda cell, given: _ops().Elu(given.get("alpha", 1.0))},
+    "SeLU": {"selu": _plain("SeLU")},
+    "HSwish": {"hswish": _plain("HSwish")},
+    "HSigmoid": {"hsigmoid": _plain("HSigmoid")},
+    "Softsign": {"softsign": _plain("Softsign")},
     "Dropout": {"dropout": lambda cell, given: _ops().Dropout(1.0 - cell.p)},
+    "BatchNorm1d": {"bn_train": _batch_norm(True), "bn_infer": _batch_norm(False)},
     "BatchNorm2d": {"bn_train": _batch_norm(True), "bn_infer": _batch_norm(False)},
     "Softmax": {"softmax": lambda cell, given: _ops().Softmax(given["axis"])},
+    "LogSoftmax": {"log_softmax": lambda cell, given: _ops().LogSoftmax(given["axis"])},
     "SequentialCell": {"cell_list": lambda cell, given: tuple(cell.cells())},
     "LossBase": _LOSS,
+    "SoftmaxCrossEntropyWithLogits": {
+        "softmax_cross_entropy": _plain("SoftmaxCrossEntropyWithLogits"),
+        "sparse_softmax_cross_entropy": _plain("SparseSoftmaxCrossEntropyWithLogits"),
+        "one_hot": _plain("OneHot"),
+    },
     "TrainOneStepCell": {
         "grad": _plain("GradOperation", get_by_list=True, sens_param=True),
         "grad_no_sens": _plain("GradOperation", get_by_list=True),
@@ -105,7 +122,7 @@ def _kept(name, make):
 def install() -> None:
     """Cells of both packages are one class, so both have these attributes once mindspore is imported."""
     for kind, attributes in _OF_CELLS.items():
-        if kind not in ("SequentialCell", "LossBase", "TrainOneStepCell"):
+        if kind not in ("SequentialCell", "TrainOneStepCell") and not kind.startswith(_LOSSES):
             attributes = {name: _kept(name, make) for name, make in attributes.items()}
         _attributes._SPECIAL[kind] = {**_attributes._SPECIAL.get(kind, {}), **attributes}
 

@@ -396,6 +396,30 @@ def test_tensors_whose_numbers_are_for_channels_or_rows_are_cut_as_these_are():
         assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
 
 
+OF_CELLS = """
+kinds = [
+    (nn.ReLU6(), "relu6"), (nn.ELU(0.5), "elu"), (nn.SeLU(), "selu"), (nn.FastGelu(), "fast_gelu"),
+    (nn.HSwish(), "hswish"), (nn.HSigmoid(), "hsigmoid"), (nn.Softsign(), "softsign"),
+    (nn.LogSoftmax(0), "log_softmax", ((1, 4),)), (nn.PReLU(4), "prelu", ((2, 2), (2,))),
+    (nn.BatchNorm1d(4), "bn_train", ((2, 2), (2,), (2,), (2,), (2,))),
+]
+for net, name, *strategy in kinds:
+    getattr(net.set_train(), name).shard(*strategy or [((2, 2),)])
+    first = weight(8, 4)
+    step = ms.value_and_grad(lambda x: (net(first * x) ** 2).sum(), None, [first])
+    loss, gradients = step(ops.ones((8, 4)))
+    print("loss", repr(float(loss.asnumpy())))
+    print("loss", repr(float(np.abs(gradients[0].asnumpy()).sum())))
+"""
+
+
+def test_cells_of_activations_and_norms_keep_primitives_that_have_strategies():
+    alone = outputs(SETUP + OF_CELLS, 1)[0]
+    for text in outputs(SETUP + CONTEXT + OF_CELLS, 4):
+        assert "has no effect" not in text, text
+        assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4, abs=1e-4)
+
+
 WRITTEN = """
 class Net(nn.Cell):
     def __init__(self):
@@ -426,6 +450,33 @@ def test_parameters_that_primitives_with_strategies_write_are_written():
     alone = outputs(SETUP + WRITTEN, 1)[0]
     for text in outputs(SETUP + CONTEXT + WRITTEN, 4):
         assert numbers(text) == pytest.approx(numbers(alone), rel=1e-5)
+
+
+LOSSES = """
+net = nn.Dense(8, 4)
+net.matmul.shard(((4, 1), (1, 1)))
+classes, squares = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean"), nn.MSELoss()
+classes.one_hot.shard(((4, 1), (), ()))
+classes.softmax_cross_entropy.shard(((4, 1), (4, 1)))
+classes.sparse_softmax_cross_entropy.shard(((4, 1), (4,)))
+squares.reduce_mean.shard(((2, 2),))
+optimizer = nn.SGD(net.trainable_params(), 0.1)
+step = ms.value_and_grad(
+    lambda x, y: classes(net(x), y) + squares(net(x), x[:, :4]), None, optimizer.parameters
+)
+for x, y in rows():
+    loss, gradients = step(x, y)
+    optimizer(gradients)
+    print("loss", repr(float(loss.asnumpy())))
+    for gradient in gradients:
+        print("loss", repr(float(np.abs(gradient.asnumpy()).sum())))
+"""
+
+
+def test_primitives_of_losses_take_strategies():
+    alone = outputs(SETUP + LOSSES, 1)[0]
+    for text in outputs(SETUP + CONTEXT + LOSSES, 4):
+        assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
 
 
 LAST = """

@@ -11,6 +11,7 @@ _TENSORS = {
     "gather": ("embedding_table", "x"),
     "layer_norm": ("x", "gamma", "beta"),
     "bn_train": ("x", "gamma", "beta", "moving_mean", "moving_variance"),
+    "prelu": ("x", "w"),
     "bias_add": ("y", "bias"),
 }
 # MindSpore's cells take all dimensions of what they are called with, but for these last ones, as one.
