@@ -25,6 +25,18 @@ def _conv2d(cell, given):
     )
 
 
+def _conv2d_transpose(cell, given):
+    return _ops().Conv2DTranspose(
+        cell.in_channels,
+        cell.kernel_size,
+        pad_mode=cell.pad_mode,
+        pad=cell.padding,
+        stride=cell.stride,
+        dilation=cell.dilation,
+        group=cell.group,
+    )
+
+
 def _max_pool(cell, given):
     return _ops().MaxPool(given["kernel_size"], given["stride"], given["pad_mode"])
 
@@ -61,6 +73,7 @@ _LOSS = {
 _LOSSES = ("LossBase", "SoftmaxCrossEntropy")
 _OF_CELLS = {
     "Conv2d": {"conv2d": _conv2d, "bias_add": _plain("BiasAdd")},
+    "Conv2dTranspose": {"conv2d_transpose": _conv2d_transpose, "bias_add": _plain("BiasAdd")},
     "Dense": {
         "matmul": _plain("MatMul", transpose_b=True),
         "bias_add": _plain("BiasAdd"),

@@ -479,6 +479,37 @@ def test_primitives_of_losses_take_strategies():
         assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
 
 
+TOGETHER = """
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.into, self.up = nn.Dense(8, 16), nn.Conv2dTranspose(4, 4, 2, 2, has_bias=True)
+        self.up.conv2d_transpose.shard(((4, 1, 1, 1), (1, 2, 1, 1)))
+        self.up.bias_add.shard(((2, 2, 1, 1), (2,)))
+        self.mix = shard(lambda a, b, c: a * b + c, in_strategy=((4, 1), (4, 1), (4, 1)))
+        self.add = shard(lambda a, b: a + b, in_strategy=((2, 2), (2, 2)))
+        self.head = nn.Dense(64, 4)
+
+    def construct(self, x):
+        x = self.into(x)
+        x = self.mix(x, ops.tanh(x), self.add(x, x))
+        return self.head(self.up(x.reshape(8, 4, 2, 2)).reshape(8, 64))
+
+net = Net()
+fit(net)
+model = muster.Model(net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 0.05))
+print(model.explain(rows()))
+"""
+
+
+def test_inputs_of_a_function_may_be_cut_by_the_same_workers():
+    alone = outputs(SETUP + TOGETHER, 1)[0]
+    for text in outputs(SETUP + CONTEXT + TOGETHER, 4):
+        assert "has no effect" not in text, text
+        assert numbers(text) == pytest.approx(numbers(alone), rel=1e-4)
+        assert "mul: (d0+d1, -) (d0+d1, -)" in text, text
+
+
 LAST = """
 net = nn.SequentialCell(nn.Dense(8, 16), nn.Tanh(), nn.Dense(16, 4))
 net[0].matmul.shard(((4, 1), (1, 1)))

@@ -7,6 +7,7 @@ from muster import ops
 # The tensors of each primitive, by the cell's names: "x" is what the cell takes, "y" what it gives.
 _TENSORS = {
     "conv2d": ("x", "weight"),
+    "conv2d_transpose": ("x", "weight"),
     "matmul": ("x", "weight"),
     "gather": ("embedding_table", "x"),
     "layer_norm": ("x", "gamma", "beta"),

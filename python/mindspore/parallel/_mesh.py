@@ -226,7 +226,13 @@ def _layouts(strategy, shapes, name, primitive):
 
     if any(isinstance(each, Layout) for each in strategy):
         return [_of_layout(each) if isinstance(each, Layout) else None for each in strategy]
-    return _of_cuts(strategy, _labels_of(name, shapes, primitive)) or [None] * len(shapes)
+    labels = _labels_of(name, shapes, primitive)
+    together = _of_cuts(strategy, labels)
+    if together is not None:
+        return together
+    # More axes than there are, so what labels tell apart is cut by the same: each tensor stands for itself.
+    alone = [_of_cuts((cuts,), (names,)) for cuts, names in zip(strategy, labels, strict=True)]
+    return [axes and axes[0] for axes in alone]
 
 
 # So begin the names of ops that write parameters.
