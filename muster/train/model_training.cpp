@@ -105,7 +105,7 @@ Result<> Model::Training::open(TrainingLoop&) {
 
 Result<> Model::Training::check(Batches& batches) {
   const ActivityScope starting(cluster::WorkPhase::starting);
-  model_.train_network_->set_train();
+  model_.set_mode(*model_.train_network_, true);
   MUSTER_TRY_VOID(model_.check_agreement_of_workers(context_->batch_num, options_.dataset));
   MUSTER_TRY_VOID(agree_on_evaluations());
   MUSTER_TRY_VOID(check_callbacks());
@@ -269,6 +269,8 @@ Result<> Model::Training::begin_step() {
 Result<> Model::Training::step(std::span<const Tensor> batch) {
   const ActivityScope computing(cluster::WorkPhase::computing);
   note_step_of_model(*context_, batch);
+  // A callback has evaluated or predicted with this model.
+  if (model_.evaluates_) model_.set_mode(*model_.train_network_, true);
   if (loop_.recovers()) MUSTER_TRY_VOID(ready_for_loss());
   if (ServedParameters* const served = process().served_parameters) {
     const data::Item* next = nullptr;
@@ -335,7 +337,7 @@ Result<> Model::Training::validate() {
   context_->net_outputs = outputs;
   context_->cur_step_num = steps;
   context_->batch_num = batch_num;
-  model_.train_network_->set_train();
+  model_.set_mode(*model_.train_network_, true);
   MUSTER_TRY_VOID(done);
   if (step_is_aborted()) return {};
   for (auto& value : values) context_->eval_results.push_back(std::move(value));
