@@ -53,7 +53,7 @@ Result<OtlpTarget> parse_endpoint(std::string_view name, const std::string& valu
   return OtlpTarget{.host = *host, .path = path.empty() ? "/" : path};
 }
 
-// Without blanks around it, and as in an address: "Bearer%20abc". A percent sign without two digits stays.
+// Without blanks around it, and as in an address: "Basic%20abc". A percent sign without two digits stays.
 std::string decoded(std::string_view text) {
   const auto begin = std::min(text.find_first_not_of(' '), text.size());
   text = text.substr(begin, text.find_last_not_of(' ') + 1 - begin);

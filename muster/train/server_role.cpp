@@ -88,7 +88,7 @@ std::vector<net::Address> addresses_in(const cluster::Roster& roster) {
 }
 
 // How a server lives until its job ends. Workers that are told to end, as servers may be at the same time,
-// may have to save before (OnRequestExit): they need all servers for that. In a job that recovers nobody
+// may have to save before (OnRequestExit): they need all servers for that. In a job that recovers no worker
 // trains while a process is missing.
 class ServersLife {
  public:
