@@ -138,14 +138,25 @@ def test_it_reads_folders_and_prints_file_line_name_and_way_out(tmp_path):
     assert last == "2 files: 1 missing, 0 that differ"
 
 
-@pytest.mark.parametrize("text", [None, "def (", "\0"])
-def test_a_file_that_cannot_be_read_ends_with_2(tmp_path, text):
-    file = tmp_path / "train.py"
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("train.py", None, "No such file or directory"),
+        ("train.py", "def (", "invalid syntax (train.py, line 1)"),
+        ("train.py", "\0", "source code string cannot contain null bytes"),
+        ("train.ipynb", '{"cells": []}', "a notebook: `jupyter nbconvert --to script"),
+        ("folder/readme.txt", "", "there is no .py file in it"),
+    ],
+)
+def test_what_cannot_be_read_ends_with_2_and_is_not_said_to_be_well(tmp_path, name, text, reason):
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
     if text is not None:
         file.write_text(text)
-    done = muster("check", str(file))
-    assert done.returncode == 2
-    assert f"muster compat check: {file}" in done.stderr
+    given = file if file.parent == tmp_path else file.parent
+    done = muster("check", str(given))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"muster compat check: {given}: {reason}")
 
 
 def test_a_script_is_never_run(tmp_path):

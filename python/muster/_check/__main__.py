@@ -86,11 +86,21 @@ def check(paths: list[str]) -> tuple[list[Finding], list[str], int]:
     unread, count = [], 0
     for path in scripts(paths):
         try:
-            found += findings(str(path), path.read_text(encoding="utf-8"))
+            found += findings(str(path), _text_of(path))
             count += 1
-        except (OSError, SyntaxError, ValueError) as error:
+        except OSError as error:
+            unread.append(f"{path}: {error.strerror}")
+        except (SyntaxError, ValueError) as error:
             unread.append(f"{path}: {error}")
+    if not count and not unread:
+        unread.append(f"{', '.join(paths)}: there is no .py file in it")
     return found, unread, count
+
+
+def _text_of(path: Path) -> str:
+    if path.suffix == ".ipynb":  # many of them are Python, too: one literal that uses nothing
+        raise ValueError(f"a notebook: `jupyter nbconvert --to script {path}` makes a script of it to check")
+    return path.read_text(encoding="utf-8")
 
 
 def _summary(found: list[Finding], count: int) -> str:
@@ -116,7 +126,8 @@ def main(arguments: list[str] | None = None) -> int:
     if told.json:
         print(json.dumps([each._asdict() for each in found], indent=2))
     else:
-        print("\n".join([*map(str, found), _summary(found, count)]))
+        for line in [*map(str, found), *([_summary(found, count)] if count else [])]:
+            print(line)
     for words in unread:
         print(f"muster compat check: {words}", file=sys.stderr)
     if unread:
