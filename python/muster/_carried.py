@@ -8,6 +8,7 @@ import contextlib
 import dis
 import functools
 import hashlib
+import io
 import itertools
 import random
 import sys
@@ -15,8 +16,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType, FunctionType, ModuleType
 
-from muster import _kept, _loop_names
+from muster import _draws, _kept, _loop_names
 from muster._core import Callback, CallbackContext, Cell, Parameter, Tensor
+from muster._core import RecoverableSteps as _RecoverableSteps
 
 _BODIES_LOOKED_AT = 8
 _EPOCHS_LOOKED_AT = 3
@@ -25,7 +27,9 @@ _ROWS_UNTIL_TOLD = 3
 _ELEMENTS = 64  # of a container: the last ones
 _BYTES = 1 << 16  # of an array
 _DEPTH = 4
+_CALLS_DEEP = 2
 _NAMES_TOLD = 6
+_NUMBERS = 8  # of a list
 _LIBRARIES = ("muster", "mindspore", "numpy")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _GENERATOR = 0x20  # inspect.CO_GENERATOR: inspect takes long to import
@@ -49,6 +53,12 @@ _OVER = (
     "muster warning: recoverable: the loop was over before this process came back, and its body is not run "
     "again: {names}, which it changes, is what the script has set before the loop, and what depends on it "
     f"has other numbers now. {_ADVICE}"
+)
+_ITERATORS = (
+    "muster warning: recoverable: the body of the loop takes from {names}, and no recovery point holds where "
+    "an iterator is: in a process that comes back it begins anew, and gives other items than without that "
+    "death. Read its data with the others, as in muster.dataset.zip((data_set, other)), or take items by "
+    "epoch and step from what has __getitem__"
 )
 _IN_CELLS = (
     "muster warning: steps of the training change {names}, and no recovery point holds that: in a process "
@@ -180,9 +190,48 @@ def _frame_of_loop(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _names_in(frame: FrameType) -> tuple[frozenset[str], frozenset[str]] | None:
+def _names_in(frame: FrameType) -> tuple[frozenset[str], frozenset[str], frozenset[str]] | None:
     frame = _frame_of_loop(frame)
     return frame and _loop_names.of_loop(frame.f_code, frame.f_lasti)
+
+
+def _variables_in(code: CodeType) -> Iterator[str]:
+    """Names of modules that it reads or writes, in functions that are made there, too."""
+    for instruction in dis.get_instructions(code):
+        if isinstance(instruction.argval, CodeType):
+            yield from _variables_in(instruction.argval)
+        elif instruction.opname in ("LOAD_GLOBAL", "STORE_GLOBAL"):
+            yield instruction.argval
+
+
+def _variables_of(function: FunctionType) -> Iterator[tuple[str, object]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # its variable has no value yet
+            yield name, cell.cell_contents
+    for name in _variables_in(function.__code__):
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
+
+
+def _is_iterator(value: object) -> bool:
+    """Whether taking from it is all that says where it is; files are told by what they read and write."""
+    if isinstance(value, io.IOBase | _RecoverableSteps | _draws.Steps):
+        return False
+    return hasattr(type(value), "__next__") and iter(value) is value
+
+
+def _iterators_in(name: str, value: object, depth: int = 0) -> Iterator[str]:
+    """Of a variable, and of what functions and objects of the script take from."""
+    inner: Iterable[tuple[str, object]] = ()
+    if _is_iterator(value):
+        yield name
+    elif isinstance(value, FunctionType):
+        inner = () if _is_of_library(value) else _variables_of(value)
+    elif _is_of_script(value):
+        inner = ((f"{name}.{attribute}", each) for attribute, each in _attributes_of(value))
+    if depth < _CALLS_DEEP:
+        for inner_name, each in inner:
+            yield from _iterators_in(inner_name, each, depth + 1)
 
 
 class Watch:
@@ -205,6 +254,8 @@ class Watch:
 
     def begin_body(self, place: tuple[int, int], frame: FrameType) -> None:
         """The body of a step begins; place: its epoch and step."""
+        if self._place is None:
+            self._tell_of_iterators(frame)
         is_next = place == (0, 0) if self._place is None else place > self._place
         self._place = place
         if not is_next:
@@ -233,6 +284,17 @@ class Watch:
         if names and names[1]:
             self._tell(_OVER, names[1])
 
+    def _tell_of_iterators(self, frame: FrameType) -> None:
+        names, frame = _names_in(frame), _frame_of_loop(frame)
+        if names is None:
+            return
+        scope = {**frame.f_globals, **frame.f_locals}
+        read = [(name, scope[name]) for name in names[2] if name in scope]
+        others = [(name, value) for name, value in read if id(value) not in self._held]
+        found = {each for name, value in others for each in _iterators_in(name, value)}
+        if found:
+            self._tell(_ITERATORS, found)
+
     def _tell(self, text: str, names: Iterable[str]) -> None:
         epoch, step = self._place or (0, 0)
         print(text.format(names=_listed(names), epoch=epoch, step=step), file=sys.stderr, flush=True)
@@ -241,31 +303,13 @@ class Watch:
         names, frame = _names_in(frame), _frame_of_loop(frame)
         if names is None:
             return None
-        written, read_first = names
+        written, read_first, _ = names
         marks = _Marks(self._held)
         for scope in (frame.f_locals, {} if frame.f_locals is frame.f_globals else frame.f_globals):
             for name, value in list(scope.items()):
                 if not name.startswith("__") and (name in read_first or name not in written):
                     marks.note(name, value)
         return marks
-
-
-def _variables_in(code: CodeType) -> Iterator[str]:
-    """Names of modules that it reads or writes, in functions that are made there, too."""
-    for instruction in dis.get_instructions(code):
-        if isinstance(instruction.argval, CodeType):
-            yield from _variables_in(instruction.argval)
-        elif instruction.opname in ("LOAD_GLOBAL", "STORE_GLOBAL"):
-            yield instruction.argval
-
-
-def _variables_of(function: FunctionType) -> Iterator[tuple[str, object]]:
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with contextlib.suppress(ValueError):  # its variable has no value yet
-            yield name, cell.cell_contents
-    for name in _variables_in(function.__code__):
-        if name in function.__globals__:
-            yield name, function.__globals__[name]
 
 
 class _FunctionMarks(_Marks):
@@ -293,10 +337,24 @@ class _FunctionMarks(_Marks):
                 self.note(name, value)
 
 
+class _Numbers(list):
+    """Equal to those that more have been put to: a function may well keep what it has seen."""
+
+    def __eq__(self, other: object) -> bool:
+        return not isinstance(other, _Numbers) or len(self) != len(other) or super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None
+
+
 class _RowMarks(_FunctionMarks):
     """Of these what draws numbers, and numbers: a function may well keep rows that it has read."""
 
     def _mark(self, value: object, name: str, depth: int) -> object:
+        if isinstance(value, list) and all(isinstance(each, int | float) for each in value[:_NUMBERS]):
+            return _Numbers(value[:_NUMBERS])  # [0] counts where a function has no `nonlocal`
         return super()._mark(value, name, depth) if _kept.draws_numbers(value) else None
 
 

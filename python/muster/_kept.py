@@ -80,6 +80,29 @@ class _KeptElements(Callback):
         self.kept.update(state["kept"])
 
 
+class _KeptEntry(Callback):
+    """The list, deque or dict that stands in the dict of states: the body may also put another one there."""
+
+    def __init__(self, states: dict, name: object) -> None:
+        super().__init__()
+        self.states, self.name = states, name
+
+    def state_dict(self) -> dict:
+        now = self.states[self.name]
+        return {"kept": list(now) if isinstance(now, deque) else now}
+
+    def load_state_dict(self, state: dict) -> None:
+        now, before = self.states[self.name], state["kept"]
+        if isinstance(now, list | deque) and isinstance(before, list):
+            now.clear()
+            now.extend(before)
+        elif isinstance(now, dict) and isinstance(before, dict):
+            now.clear()
+            now.update(before)
+        else:
+            self.states[self.name] = before
+
+
 def draws_numbers(kept: object) -> bool:
     """Whether it is a generator of random numbers, of Python or NumPy."""
     numpy = sys.modules.get("numpy.random")
@@ -163,7 +186,7 @@ def kept_in(states: Mapping[str, object] | Sequence[object] | None) -> tuple[lis
         elif draws_numbers(each):
             kept.append(_KeptDraws(each))
         elif isinstance(each, list | deque | dict):
-            kept.append(_KeptElements(each))
+            kept.append(_KeptEntry(states, name) if isinstance(states, dict) else _KeptElements(each))
         elif isinstance(states, dict) and isinstance(each, _PLAIN):
             plain.append(name)
         else:

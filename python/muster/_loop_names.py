@@ -54,12 +54,16 @@ def _read_first(body: list[dis.Instruction]) -> set[str]:
 
 
 @functools.lru_cache(maxsize=8)
-def of_loop(code: CodeType, offset: int) -> tuple[frozenset[str], frozenset[str]] | None:
-    """All names that the body writes, and those of them that it reads first; None where no `for` is there."""
+def of_loop(code: CodeType, offset: int) -> tuple[frozenset[str], frozenset[str], frozenset[str]] | None:
+    """All names that the body writes, those of them that it reads first, and all that it reads of before.
+
+    None where no `for` is there.
+    """
     instructions = list(dis.get_instructions(code))
     loop = next((each for each in instructions if each.offset == offset), None)
     if loop is None or loop.opname != "FOR_ITER":
         return None
     body = [each for each in instructions if offset < each.offset < loop.argval]
     written = {name for each in body for way, name in _accesses(each) if way == "STORE"}
-    return frozenset(written), frozenset(written & _read_first(body)) if body else frozenset()
+    read = frozenset(_read_first(body)) if body else frozenset()
+    return frozenset(written), written & read, read

@@ -61,6 +61,34 @@ def test_what_each_body_makes_anew_is_not_told(tmp_path, place):
     assert "of the loop changes" not in "".join(outputs)
 
 
+TAKES = {
+    "an iterator": ("other = iter(data.repeat(9))", "next(other)", ["other"]),
+    "one that begins again": (
+        "other = iter(data)",
+        "item = next(other, None)\n    if item is None:\n        other = iter(data)",
+        ["other"],
+    ),
+    "a function": ("other = itertools.count()\ndef take():\n    return next(other)", "take()", ["other"]),
+    "an object": (
+        "class Taker:\n    def __init__(self):\n        self.items = (n for n in range(99))\ntaker = Taker()",
+        "next(taker.items)",
+        ["taker.items"],
+    ),
+    "what the body makes": ("", "next(iter(data))", []),
+    "the steps": ("", "steps.is_aborted", []),
+}
+
+
+@pytest.mark.parametrize("how", TAKES)
+def test_an_iterator_beside_the_loop_is_told_before_anybody_dies(tmp_path, how):
+    setup, take, names = TAKES[how]
+    script = LOOP.replace("grad_fn = ", f"import itertools\n{setup}\ngrad_fn = ", 1)
+    script = script.replace("    optimizer(gradients)\n", f"    optimizer(gradients)\n    {take}\n")
+    _, outputs = run(tmp_path, script, "nowhere")
+    told = [re.findall(r"the body of the loop takes from '(.*)', and no", text) for text in outputs]
+    assert told == [names, names]
+
+
 IN_A_MODEL = """
 import numpy
 import muster

@@ -67,6 +67,22 @@ def counted(row):
     return row + rows_made
 
 
+counts = [0]
+
+
+def counted_in_a_list(row):
+    counts[0] += 1
+    return row + counts[0]
+
+
+noting = []
+
+
+def noted(row):
+    noting.append(1)
+    return row
+
+
 class Shifting:
     def __init__(self):
         self.draws = random.Random(2)
@@ -84,6 +100,8 @@ def keeping(row):
     [
         (drawn_by_its_own, ["made"]),
         (counted, ["rows_made"]),
+        (counted_in_a_list, ["counts"]),
+        (noted, []),
         (Shifting(), ["Shifting.draws"]),
         (keeping, []),
     ],

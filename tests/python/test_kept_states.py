@@ -63,7 +63,21 @@ def add(gradients):
 def clear():
     sums.now = []
 """
-KEPT = {"a dict": IN_A_DICT, "Parameters": IN_PARAMETERS, "an object": IN_AN_OBJECT}
+IN_A_LIST_MADE_ANEW = """
+kept = states = {"sums": [], "other": 1}
+
+def add(gradients):
+    kept["sums"] = [s + g for s, g in zip(kept["sums"], gradients)] if kept["sums"] else list(gradients)
+
+def clear():
+    kept["sums"] = []
+"""
+KEPT = {
+    "a list made anew": IN_A_LIST_MADE_ANEW,
+    "a dict": IN_A_DICT,
+    "Parameters": IN_PARAMETERS,
+    "an object": IN_AN_OBJECT,
+}
 
 
 def keeping(how, script=ACCUMULATING, states="states=states"):
