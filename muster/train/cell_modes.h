@@ -1,9 +1,10 @@
-// Private to train: modes that the body of a recoverable loop switches at some steps and needs at others.
+// Private to train: modes of cells that a script switches at some steps and needs at others.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,7 @@
 
 namespace muster::train {
 
-// Which cells train and which parameters want gradients. A body that switches them where an epoch begins or
+// Which cells train and which parameters want gradients. A script that switches them where an epoch begins or
 // ends does so on all workers: who comes back in the middle of the epoch takes them from another one.
 class CellModes final : public Callback {
  public:
@@ -21,25 +22,33 @@ class CellModes final : public Callback {
     cells_.emplace_back("", network);
   }
 
-  Result<State> state() override {
-    std::string training;
-    std::string wanting;
-    for (const auto& [path, cell] : cells_) training += cell->training() ? '1' : '0';
-    for (const graph::ParameterPtr& parameter : parameters_)
-      wanting += parameter->requires_grad() ? '1' : '0';
-    return State{.text = StateValues().set("training", training).set("requires_grad", wanting).to_json()};
+  // A digit for each cell, and one for each parameter.
+  std::string text() const {
+    std::string digits;
+    for (const auto& [path, cell] : cells_) digits += cell->training() ? '1' : '0';
+    for (const graph::ParameterPtr& parameter : parameters_) digits += parameter->requires_grad() ? '1' : '0';
+    return digits;
   }
+  Result<> take(std::string_view digits) {
+    if (digits.size() != cells_.size() + parameters_.size())
+      return fail(Code::invalid_argument, fmt::format("it had {} cells and parameters, and the script has {}",
+                                                      digits.size(), cells_.size() + parameters_.size()));
+    for (const auto& [path, cell] : cells_) {
+      set_training(*cell, digits.front() == '1');
+      digits.remove_prefix(1);
+    }
+    for (const graph::ParameterPtr& parameter : parameters_) {
+      parameter->set_requires_grad(digits.front() == '1');
+      digits.remove_prefix(1);
+    }
+    return {};
+  }
+
+  Result<State> state() override { return State{.text = StateValues().set("modes", text()).to_json()}; }
   Result<> load_state(const State& state) override {
     MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
-    MUSTER_TRY(const std::string training, values.text("training"));
-    MUSTER_TRY(const std::string wanting, values.text("requires_grad"));
-    if (training.size() != cells_.size() || wanting.size() != parameters_.size())
-      return fail(Code::invalid_argument,
-                  fmt::format("recoverable: the network had {} cells and {} parameters, and has {} and {}",
-                              training.size(), wanting.size(), cells_.size(), parameters_.size()));
-    for (std::size_t i = 0; i < cells_.size(); ++i) set_training(*cells_[i].second, training[i] == '1');
-    for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i]->set_requires_grad(wanting[i] == '1');
-    return {};
+    MUSTER_TRY(const std::string digits, values.text("modes"));
+    return take(digits);
   }
   bool shares_state() const override { return true; }
 

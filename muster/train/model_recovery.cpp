@@ -122,7 +122,10 @@ TrainingParts Model::Training::parts() const {
 }
 
 Model::Training::Counters Model::Training::counters() const {
-  return {.epoch = context_->cur_epoch_num, .step_number = step_number_, .model_steps = model_.steps_};
+  return {.epoch = context_->cur_epoch_num,
+          .step_number = step_number_,
+          .model_steps = model_.steps_,
+          .modes = modes_ && loop_.recovers() ? modes_->text() : ""};
 }
 
 void Model::Training::describe(TrainingPosition& position, Moment moment) const {
@@ -131,6 +134,7 @@ void Model::Training::describe(TrainingPosition& position, Moment moment) const 
   position.values.set("epoch", here.epoch)
       .set("step_number", here.step_number)
       .set("model_steps", static_cast<std::int64_t>(here.model_steps));
+  if (!here.modes.empty()) position.values.set("modes", here.modes);
 }
 
 Result<> Model::Training::take(const TrainingPosition& position) {
@@ -140,12 +144,20 @@ Result<> Model::Training::take(const TrainingPosition& position) {
   MUSTER_TRY(const std::int64_t steps, position.values.integer("model_steps"));
   counters.model_steps = static_cast<std::uint64_t>(steps);
   take_counters(counters);
+  if (position.values.has("modes")) {
+    begin_modes();  // of a call that is over nothing has begun here
+    MUSTER_TRY(const std::string modes, position.values.text("modes"));
+    MUSTER_TRY_VOID(modes_->take(modes));
+  }
   context_->net_outputs = position.outputs;
   return {};
 }
 
 // The step that was under way is made again; nothing has changed since it began.
-void Model::Training::take_back() { take_counters(before_); }
+void Model::Training::take_back() {
+  take_counters(before_);
+  if (modes_ && !before_.modes.empty()) (void)modes_->take(before_.modes);
+}
 
 std::int64_t Model::Training::commits_behind(std::int64_t epochs) const {
   if (!shares_.is_together) return 0;

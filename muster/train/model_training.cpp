@@ -100,12 +100,19 @@ Result<> Model::Training::open(TrainingLoop&) {
   for (const auto& [path, cell] : model_.train_network_->descendants())
     if (const auto* optimizer = dynamic_cast<const nn::Optimizer*>(cell.get()))
       MUSTER_TRY_VOID(divide_optimizer(*optimizer));
+  begin_modes();
   return count_steps();
+}
+
+// Once: what callbacks switch behind it stays, also where a later attempt goes on.
+void Model::Training::begin_modes() {
+  if (modes_) return;
+  model_.set_mode(*model_.train_network_, true);
+  modes_.emplace(model_.train_network_, parameters_);
 }
 
 Result<> Model::Training::check(Batches& batches) {
   const ActivityScope starting(cluster::WorkPhase::starting);
-  model_.set_mode(*model_.train_network_, true);
   MUSTER_TRY_VOID(model_.check_agreement_of_workers(context_->batch_num, options_.dataset));
   MUSTER_TRY_VOID(agree_on_evaluations());
   MUSTER_TRY_VOID(check_callbacks());

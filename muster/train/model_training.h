@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/train/cell_modes.h"
 #include "muster/train/loss_watch.h"
 #include "muster/train/model.h"
 #include "muster/train/shared_evaluation.h"
@@ -84,8 +85,10 @@ class Model::Training final : public LoopHooks {
     std::int64_t epoch = 0;        // from 1
     std::int64_t step_number = 0;  // of the next step, from 0
     std::uint64_t model_steps = 0;
+    std::string modes = {};  // in a job that recovers: callbacks may have switched them
   };
   Counters counters() const;
+  void begin_modes();
   void take_counters(const Counters& counters);
   void prepare_to_recover();
   Result<> ready_for_loss();
@@ -105,6 +108,7 @@ class Model::Training final : public LoopHooks {
   std::vector<graph::ParameterPtr> parameters_;
   TrainingLoop loop_;
   std::int64_t step_number_ = 0;  // of the next step, from 0
+  std::optional<CellModes> modes_;
   Counters before_;               // the step that is being made
   bool step_has_begun_ = false;   // its callbacks were called
   bool group_has_begun_ = false;  // likewise, of a group of steps

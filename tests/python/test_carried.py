@@ -190,3 +190,48 @@ def test_a_variable_that_callbacks_change_is_told_in_a_job_that_recovers(tmp_pat
         re.findall(r"callbacks of the training change '(.*)', and no recovery point", text) for text in texts
     ]
     assert told == [[CHANGED_BY[callback]] if CHANGED_BY[callback] else []] * 2
+
+
+SWITCHING = """
+import hashlib, os, signal
+import numpy
+import muster
+from muster import dataset as ds, nn, train
+
+muster.init()
+muster.set_seed(3)
+muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+rank = muster.get_rank()
+rows = numpy.random.default_rng(1).random((24, 6), numpy.float32)
+data = ds.NumpySlicesDataset((rows, rows[:, :2]), ["x", "y"], num_shards=2, shard_id=rank)
+net = nn.SequentialCell(nn.Dense(6, 8), nn.Dropout(p=0.4), nn.ReLU(), nn.Dropout(p=0.3), nn.Dense(8, 2))
+
+class Switching(train.Callback):
+    def on_train_begin(self, run_context):
+        net[1].set_train(False)
+
+    def on_train_epoch_begin(self, run_context):
+        if run_context.cur_epoch_num == 2:
+            net[3].set_train(False)
+            net[0].bias.requires_grad = False
+
+    def on_train_step_end(self, run_context):
+        is_time = os.environ["PLACE"] == str(run_context.cur_step_num) and rank == int(os.environ["VICTIM"])
+        if is_time and not os.path.exists(os.environ["ONCE"]):
+            open(os.environ["ONCE"], "w")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+optimizer = nn.Adam(net.trainable_params(), 0.01)
+train.Model(net, nn.MSELoss(), optimizer).train(4, data.batch(4), callbacks=Switching())
+state = hashlib.sha256(b"".join(p.asnumpy().tobytes() for p in net.get_parameters())).hexdigest()
+print("state", state, "last", len(net.trainable_params()))
+"""
+
+
+def test_modes_that_a_callback_switched_before_are_there_again(tmp_path):
+    whole, _ = run(tmp_path / "whole", SWITCHING, "nowhere")
+    ends, outputs = run(tmp_path / "broken", SWITCHING, "8")
+    assert whole[0] == whole[1]
+    assert whole[0].endswith(" last 3")
+    assert ends == whole
+    assert "all go back" not in "".join(outputs)
