@@ -59,6 +59,8 @@ class Recoverable::Steps final : public LoopHooks {
   bool stop_requested() const override { return stop_; }
   void set_stop(bool requested) override { stop_ = requested; }
   void note_resumed() override { mark_step(); }
+  // What a script reads behind the loop, for a process that comes back when its end is no more needed.
+  Result<std::string> result() override { return states_as_text(parts()); }
   void mark_step() { loop_->call()->mark_step(static_cast<std::uint64_t>(loop_->steps())); }
 
   RecoverableOptions options_;

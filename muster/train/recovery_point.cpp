@@ -322,7 +322,12 @@ Result<std::string> states_as_text(const TrainingParts& parts) {
   Point point;
   MUSTER_TRY_VOID(put_states(parts, point));
   StateValues values;
-  for (auto& [section, text] : point.state) values.set(section, std::move(text));
+  for (auto& [section, text] : point.state) {
+    const auto is_of_section = [begin = section + "/"](const Entry& entry) {
+      return entry.name.starts_with(begin);
+    };
+    if (std::ranges::none_of(point.tensors, is_of_section)) values.set(section, std::move(text));
+  }
   return values.to_json();
 }
 

@@ -60,7 +60,7 @@ Result<> restore_states(const checkpoint::Point& point, const TrainingParts& par
 // of its own"; empty: nothing is.
 Result<std::string> own_state_in(const TrainingParts& parts);
 
-// The states of callbacks and metrics without tensors, as one text, and back.
+// The states of callbacks and metrics that have no tensors, as one text, and back.
 Result<std::string> states_as_text(const TrainingParts& parts);
 Result<> load_states(const std::string& text, const TrainingParts& parts);
 

@@ -11,6 +11,12 @@
 #include "muster/train/run_context.h"
 
 namespace muster::train {
+namespace {
+
+// Beside the section `training`, by which runs are compared: more epochs are no difference.
+constexpr const char* epochs_section = "epochs";
+
+}  // namespace
 
 TrainingLoop::TrainingLoop(LoopHooks& hooks, const Options& options) : hooks_(hooks), options_(options) {
   recovery_ = options_.recovery != nullptr ? options_.recovery : recovery_of_session();
@@ -212,9 +218,27 @@ Result<> TrainingLoop::resume() {
   return {};
 }
 
+// A script that counts the epochs that are left, by checkpoints of its own, would end before the other
+// workers.
+Result<> TrainingLoop::check_epochs(const checkpoint::Point& point) const {
+  const auto found = point.state.find(epochs_section);
+  if (found == point.state.end()) return {};  // of an older version
+  MUSTER_TRY(const StateValues values, StateValues::from_json(found->second));
+  MUSTER_TRY(const std::int64_t epochs, values.integer("epochs"));
+  if (options_.epochs >= epochs) return {};
+  return fail(
+      Code::invalid_argument,
+      fmt::format(
+          "the training that goes on has {0} epochs, and the script asks for {1} now: recovery goes on "
+          "by itself where it was, so leave out what looks for checkpoints in a job that recovers, and "
+          "ask for {0} epochs again; MUSTER_FRESH=1 begins anew",
+          epochs, options_.epochs));
+}
+
 // What the training begins in a new process comes first, and is then set to what it was.
 Result<> TrainingLoop::go_back_to(const RecoveringCall::Start& start) {
   MUSTER_TRY(const TrainingPosition position, position_in(*start.point));
+  MUSTER_TRY_VOID(check_epochs(*start.point));
   const StateOwner owner = start.is_of_another ? StateOwner::another_worker : StateOwner::this_worker;
   MUSTER_TRY_VOID(take(position, owner));
   if (!std::exchange(has_begun_, true)) MUSTER_TRY_VOID(hooks_.begin(is_resumed_));
@@ -326,7 +350,10 @@ Result<checkpoint::Point> TrainingLoop::point_at(const checkpoint::PointId& id, 
   if (place.data.contents) position.values.set("contents", static_cast<std::int64_t>(*place.data.contents));
   hooks_.describe(position, moment);
   SnapshotMemory once;
-  return capture(id, parts(), position, call_ != nullptr ? call_->memory() : once);
+  MUSTER_TRY(checkpoint::Point point,
+             capture(id, parts(), position, call_ != nullptr ? call_->memory() : once));
+  point.state[epochs_section] = StateValues().set("epochs", options_.epochs).to_json();
+  return point;
 }
 
 Result<> TrainingLoop::take(const TrainingPosition& position, StateOwner owner) {

@@ -150,6 +150,7 @@ class TrainingLoop {
   Result<RecoveringCall::Start> agree();
   Result<> share();
   Result<> save_start();
+  Result<> check_epochs(const checkpoint::Point& point) const;
   Result<> go_back_to(const RecoveringCall::Start& start);
   Result<> resume();
   Result<> take_end();

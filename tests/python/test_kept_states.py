@@ -168,6 +168,29 @@ def test_modes_that_a_body_switches_at_some_steps_go_on(tmp_path, place):
     assert "all go back" not in "".join(outputs)
 
 
+SECOND_LOOP = """
+for epoch, step, (x, y) in muster.recoverable(net, optimizer, data, epochs=2, save_steps=3):
+    done = 10 + epoch * 6 + step
+    die("in the second loop")
+    optimizer(reducer(grad_fn(x, y)[1]))
+state = hashlib.sha256()
+"""
+
+
+def test_what_is_named_is_there_behind_a_loop_that_was_over_before_the_process_came_back(tmp_path):
+    script = (
+        LOOP.replace("grad_fn = ", "seen = []\ngrad_fn = ", 1)
+        .replace("save_steps=3)", "save_steps=3, states={'seen': seen})", 1)
+        .replace("    loss, gradients", "    seen.append(done)\n    loss, gradients", 1)
+        .replace("state = hashlib.sha256()\n", SECOND_LOOP, 1)
+        .replace('"last", done', '"last", done + len(seen)')
+    )
+    whole, _ = run(tmp_path / "whole", script, "nowhere")
+    ends, _ = run(tmp_path / "broken", script, "in the second loop")
+    assert whole[0].endswith(" last 45")
+    assert ends == whole
+
+
 GROUPS = """
 from mindspore.experimental import optim
 optimizer = optim.Adam(net.trainable_params(), lr=0.01)

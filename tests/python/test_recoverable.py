@@ -142,6 +142,17 @@ def test_a_body_that_keeps_what_no_point_has_is_told_of_it(tmp_path):
     assert [text.count(told) for text in outputs] == [1, 1]
 
 
+def test_a_script_that_comes_back_with_fewer_epochs_is_refused(tmp_path):
+    script = LOOP.replace("epochs=4", "epochs=2 if once.exists() else 4")
+    recovery = {"MS_ENABLE_RECOVERY": "1", "MS_RECOVERY_PATH": str(tmp_path / "recovery")}
+    place = {"PLACE": "before the reducer", "VICTIM": "1", "ONCE": str(tmp_path / "died")}
+    with Job(script, 2, **recovery, **place) as job:
+        assert job.workers[1].wait() == -9
+        again = job.start("worker 1", MS_ROLE="MS_WORKER", MS_NODE_ID="1")
+        assert again.wait() == 1
+        assert "the training that goes on has 4 epochs, and the script asks for 2 now" in again.output()
+
+
 DRAWING = LOOP.replace(
     "    loss, gradients = grad_fn(x, y)",
     """    share = muster.Tensor(numpy.float32(numpy.random.beta(0.3, 0.3) * random.random()))
