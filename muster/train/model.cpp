@@ -242,7 +242,7 @@ Result<graph::Explanation> Model::explain(const ExplainOptions& options) {
       options.train ? "training" : "validation"));
   std::uint64_t passes = 0;
   MUSTER_TRY(const data::Item batch, Batches(options.dataset, passes).next_of_any_pass());
-  set_mode(*cell, options.train);
+  cell->set_train(options.train);
   if (options.train && explained_workers() > 1) MUSTER_TRY_VOID(share_as_explained());
   MUSTER_TRY(const graph::RunContext context, tracing_context());
   return cell->explain(batch, context);
@@ -267,15 +267,10 @@ bool Model::is_divided() const {
   return stages() != nullptr;
 }
 
-void Model::set_mode(nn::Cell& cell, bool trains) {
-  cell.set_train(trains);
-  evaluates_ = !trains;
-}
-
 Result<std::vector<Tensor>> Model::predict(std::span<const Tensor> inputs) {
   const PipelineLayoutScope mine(networks());
   const ActivityScope computing(cluster::WorkPhase::computing);
-  set_mode(*options_.network, false);
+  options_.network->set_train(false);
   auto outputs = run_step(*options_.network, inputs);
   note_finished();
   return outputs;

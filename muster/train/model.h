@@ -143,10 +143,6 @@ class Model {
   const nn::CellPtr& predict_network() const { return options_.network; }
   const NamedMetrics& metrics() const { return options_.metrics; }
 
-  // Of its network, or of a cell around it: for a step of a training, or for what is none. A training goes on
-  // in its own mode behind a callback that evaluates or predicts.
-  void set_mode(nn::Cell& cell, bool trains);
-
  private:
   class Training;
 
@@ -193,7 +189,6 @@ class Model {
   nn::CellPtr eval_network_;
   std::uint64_t passes_ = 0;  // over training data
   std::uint64_t steps_ = 0;   // of this process
-  bool evaluates_ = false;    // its cells are in the mode that set_mode() has given them last
 };
 
 }  // namespace muster::train

@@ -106,7 +106,7 @@ Result<MetricValues> Model::evaluate(const data::Dataset& dataset, CallbackConte
   if (merge != nullptr) batches.leave_out_padding();
   MUSTER_TRY(context.batch_num, batches.count("validation"));
   MUSTER_TRY_VOID(check_columns(dataset, options_.eval_network == nullptr, "validation"));
-  set_mode(*eval_network_, false);
+  eval_network_->set_train(false);
   MUSTER_TRY_VOID(divide(*eval_network_, batches));
   FirstWorkersStatistics statistics(*eval_network_);
   if (merge != nullptr && stages() == nullptr && !statistics.empty())

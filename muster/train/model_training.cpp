@@ -107,7 +107,7 @@ Result<> Model::Training::open(TrainingLoop&) {
 // Once: what callbacks switch behind it stays, also where a later attempt goes on.
 void Model::Training::begin_modes() {
   if (modes_) return;
-  model_.set_mode(*model_.train_network_, true);
+  model_.train_network_->set_train();
   modes_.emplace(model_.train_network_, parameters_);
 }
 
@@ -276,8 +276,6 @@ Result<> Model::Training::begin_step() {
 Result<> Model::Training::step(std::span<const Tensor> batch) {
   const ActivityScope computing(cluster::WorkPhase::computing);
   note_step_of_model(*context_, batch);
-  // A callback has evaluated or predicted with this model.
-  if (model_.evaluates_) model_.set_mode(*model_.train_network_, true);
   if (loop_.recovers()) MUSTER_TRY_VOID(ready_for_loss());
   if (ServedParameters* const served = process().served_parameters) {
     const data::Item* next = nullptr;
@@ -344,7 +342,7 @@ Result<> Model::Training::validate() {
   context_->net_outputs = outputs;
   context_->cur_step_num = steps;
   context_->batch_num = batch_num;
-  model_.set_mode(*model_.train_network_, true);
+  model_.train_network_->set_train();
   MUSTER_TRY_VOID(done);
   if (step_is_aborted()) return {};
   for (auto& value : values) context_->eval_results.push_back(std::move(value));

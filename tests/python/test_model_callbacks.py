@@ -176,27 +176,3 @@ def test_a_loop_by_hand_may_call_callbacks_with_a_context_of_its_own():
     assert notes.notes == ["context", "another"]
     with pytest.raises(TypeError, match=r"LossMonitor.step_end takes the run context of a Model's training"):
         train.LossMonitor().step_end("context")
-
-
-def losses_of(does):
-    """Of the steps of a training whose callback `does(model)` after each epoch."""
-    muster.set_seed(1)
-    net = nn.SequentialCell(nn.Dense(2, 4), nn.BatchNorm1d(4), nn.Dense(4, 1))
-    model = train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1), {"mae"})
-    losses = []
-    looks = train.LambdaCallback(
-        on_train_step_end=lambda run: losses.append(float(run.net_outputs.asnumpy())),
-        on_train_epoch_end=lambda run: does(model),
-    )
-    model.train(3, data(), looks)
-    return losses
-
-
-@pytest.mark.parametrize(
-    "does",
-    [lambda model: model.eval(data()), lambda model: model.predict(muster.Tensor(ROWS[:4]))],
-    ids=["eval", "predict"],
-)
-def test_a_training_goes_on_in_its_mode_behind_a_callback_that_evaluates(does):
-    """Batch norm of a network that evaluates takes its moving statistics in place of the batch's."""
-    assert losses_of(does) == losses_of(lambda model: None)
