@@ -18,8 +18,10 @@ namespace muster::train {
 class CellModes final : public Callback {
  public:
   CellModes(const nn::CellPtr& network, std::vector<graph::ParameterPtr> parameters)
-      : cells_(network->descendants()), parameters_(std::move(parameters)) {
+      : parameters_(std::move(parameters)) {
     cells_.emplace_back("", network);
+    const nn::Cell::Children below = network->descendants();
+    cells_.insert(cells_.end(), below.begin(), below.end());
   }
 
   // A digit for each cell, and one for each parameter.
@@ -33,10 +35,8 @@ class CellModes final : public Callback {
     if (digits.size() != cells_.size() + parameters_.size())
       return fail(Code::invalid_argument, fmt::format("it had {} cells and parameters, and the script has {}",
                                                       digits.size(), cells_.size() + parameters_.size()));
-    for (const auto& [path, cell] : cells_) {
-      set_training(*cell, digits.front() == '1');
-      digits.remove_prefix(1);
-    }
+    set_training(digits);
+    digits.remove_prefix(cells_.size());
     for (const graph::ParameterPtr& parameter : parameters_) {
       parameter->set_requires_grad(digits.front() == '1');
       digits.remove_prefix(1);
@@ -53,12 +53,14 @@ class CellModes final : public Callback {
   bool shares_state() const override { return true; }
 
  private:
-  // The cells below have modes of their own. One that is set anew would cost a cell its plans.
-  static void set_training(nn::Cell& cell, bool training) {
-    if (cell.training() == training) return;
-    nn::CellState state = cell.state();
-    state.training = training;
-    cell.restore(std::move(state));
+  // set_train() takes a cell back to the plans that it had in that mode, and its cells with it, which come
+  // behind it; again, for cells that are in two others.
+  void set_training(std::string_view digits) const {
+    for (int pass = 0; pass < 2; ++pass)
+      for (std::size_t i = 0; i < cells_.size(); ++i) {
+        nn::Cell& cell = *cells_[i].second;
+        if (cell.training() != (digits[i] == '1')) cell.set_train(digits[i] == '1');
+      }
   }
 
   nn::Cell::Children cells_;

@@ -16,6 +16,7 @@
 #include "muster/train/explain.h"
 #include "muster/train/front_end.h"
 #include "muster/train/job.h"
+#include "muster/train/kept_modes.h"
 #include "muster/train/metrics.h"
 #include "muster/train/model_steps.h"
 #include "muster/train/model_training.h"
@@ -183,6 +184,7 @@ Result<> Model::train(const TrainOptions& options) {
   const PipelineLayoutScope mine(networks());
   if (shows_steps()) return explain_and_end({.dataset = options.dataset});
   MUSTER_TRY_VOID(require_init("Model.train"));
+  const TrainingUnderWay under_way;
   return Training(*this, options).run();
 }
 
@@ -270,6 +272,7 @@ bool Model::is_divided() const {
 Result<std::vector<Tensor>> Model::predict(std::span<const Tensor> inputs) {
   const PipelineLayoutScope mine(networks());
   const ActivityScope computing(cluster::WorkPhase::computing);
+  const KeptModes kept(options_.network);
   options_.network->set_train(false);
   auto outputs = run_step(*options_.network, inputs);
   note_finished();

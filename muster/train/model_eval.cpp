@@ -11,6 +11,7 @@
 #include "muster/train/batches.h"
 #include "muster/train/context.h"
 #include "muster/train/explain.h"
+#include "muster/train/kept_modes.h"
 #include "muster/train/metrics.h"
 #include "muster/train/model.h"
 #include "muster/train/model_steps.h"
@@ -60,6 +61,7 @@ Result<MetricValues> Model::eval(const EvalOptions& options) {
                 "eval: the model was made without metrics: there is nothing to count");
   if (explain_mode() == ExplainMode::plan)
     return fail(explain_and_end({.dataset = options.dataset, .train = false}).error());
+  const KeptModes kept(eval_network_);
   Recovery* const recovery = options.recovery != nullptr ? options.recovery : recovery_of_session();
   if (recovery == nullptr || recovery->calls().inside) return eval_once(options);
   const bool is_of_all = stages() != nullptr || shares_evaluation(options.dataset);

@@ -150,6 +150,7 @@ struct Process {
   std::atomic<RecoveringCall*> call{nullptr};     // under way; simulated processes share it
   LoopBody body;
   std::atomic<WrittenParameters*> written{nullptr};  // that watch: of the loop that recovers
+  std::atomic<int> trainings{0};                     // of Models, under way: their callbacks may evaluate
   std::uint64_t runs = 0;                            // of plans, counted: where random numbers stand
   Choices choices;
   const std::uint64_t drawn_seed = entropy();  // where neither the script nor the job says one

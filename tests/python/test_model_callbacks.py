@@ -176,3 +176,37 @@ def test_a_loop_by_hand_may_call_callbacks_with_a_context_of_its_own():
     assert notes.notes == ["context", "another"]
     with pytest.raises(TypeError, match=r"LossMonitor.step_end takes the run context of a Model's training"):
         train.LossMonitor().step_end("context")
+
+
+class Evaluating(train.Callback):
+    """Evaluates and predicts within a training, in which one cell is frozen."""
+
+    def __init__(self, net, evaluations):
+        super().__init__()
+        self.net, self.evaluations, self.seen = net, evaluations, []
+
+    def on_train_begin(self, run_context):
+        self.net[2].set_train(False)
+
+    def on_train_step_begin(self, run_context):
+        self.seen.append((self.net.training, self.net[1].training, self.net[2].training))
+
+    def on_train_step_end(self, run_context):
+        self.evaluations.get(run_context.cur_step_num, int)()
+
+
+def test_what_a_callback_evaluates_leaves_the_training_in_its_mode():
+    net = nn.SequentialCell(nn.Dense(2, 4), nn.Dropout(p=0.5), nn.Dropout(p=0.5), nn.Dense(4, 1))
+    optimizer = nn.SGD(net.trainable_params(), 0.1)
+    model = train.Model(net, nn.MSELoss(), optimizer, {"mse"})
+    other = train.Model(net, nn.MSELoss(), metrics={"mse"})
+    evaluations = {
+        1: lambda: model.eval(data()),
+        2: lambda: model.predict(muster.Tensor(ROWS)),
+        3: lambda: other.eval(data()),
+    }
+    evaluating = Evaluating(net, evaluations)
+    model.train(2, data(), callbacks=evaluating)
+    assert evaluating.seen == [(True, True, False)] * 6
+    model.eval(data())
+    assert not net.training, "an evaluation by itself leaves its own mode"
