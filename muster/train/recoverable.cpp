@@ -16,6 +16,7 @@
 #include "muster/train/front_end.h"
 #include "muster/train/job.h"
 #include "muster/train/kept_state.h"
+#include "muster/train/process.h"
 #include "muster/train/training_loop.h"
 #include "muster/train/updates.h"
 
@@ -29,6 +30,15 @@ namespace {
 void begin_streams_of_step(std::int64_t steps) {
   constexpr int bits_of_draws = 20;  // in one body
   graph::begin_random_streams(steps << bits_of_draws);
+}
+
+void warn_of_seed() {
+  if (!process().warnings_given.insert("set_seed in a body").second) return;
+  log::warning(
+      "recoverable: the body of the loop calls set_seed(), and no recovery point holds the seed: in a "
+      "process that comes back it is the one of before the loop, and random numbers and the order of rows "
+      "are others than without that death. Call set_seed() before the loop: each step and each epoch draws "
+      "other numbers by itself");
 }
 
 }  // namespace
@@ -71,6 +81,7 @@ class Recoverable::Steps final : public LoopHooks {
   std::uint64_t passes_ = 0;
   std::optional<TrainingLoop> loop_;  // from the first step on
   bool in_body_ = false;
+  std::uint64_t seed_of_body_ = 0;  // as it began
   bool stop_ = false;
 };
 
@@ -120,6 +131,7 @@ Result<std::optional<LoopStep>> Recoverable::Steps::next() {
 
 Result<LoopStep> Recoverable::Steps::begin_step() {
   in_body_ = true;
+  seed_of_body_ = seed();
   begin_streams_of_step(loop_->steps());
   if (loop_->recovers()) {
     for (const auto& kept : kept_) MUSTER_TRY_VOID(catch_error([&] { return kept->begin_body(); }));
@@ -170,6 +182,7 @@ Result<> Recoverable::Steps::end_step() {
   }
   loop_->complete_step();
   if (!loop_->recovers()) return {};
+  if (seed() != seed_of_body_) warn_of_seed();
   MUSTER_TRY_VOID(check_written());
   mark_step();
   if (!loop_->is_save_due()) return {};

@@ -174,6 +174,12 @@ def test_a_body_that_draws_from_random_and_numpy_draws_the_same_again(tmp_path, 
     assert following[0] != following[1], "what workers seed apart stays apart"
 
 
+def test_a_body_that_sets_the_seed_is_told_of_it(tmp_path):
+    script = LOOP.replace("    loss, gradients", "    muster.set_seed(epoch)\n    loss, gradients", 1)
+    _, outputs = run(tmp_path, script, "nowhere")
+    assert [text.count("the body of the loop calls set_seed()") for text in outputs] == [1, 1]
+
+
 NOISY = LOOP.replace(
     "    loss, gradients = grad_fn(x, y)",
     """    noise = muster._core._random_numbers("random_normal", x.shape)
