@@ -111,6 +111,7 @@ def test_a_query_that_sees_no_key_is_no_number_in_several_ops_as_its_softmax_is(
 def test_heads_share_keys_and_values():
     q, k, v = draw(2, 4, 5, 8), draw(2, 2, 7, 8, seed=1), draw(2, 2, 7, 8, seed=2)
     np.testing.assert_allclose(call(q, k, v), attention(q, k, v), atol=2e-6)
+    np.testing.assert_array_equal(call(q, k, v, enable_gqa=True), call(q, k, v))
 
 
 def test_bfloat16_gives_float32_rounded():

@@ -102,7 +102,8 @@ void bind_ops_math(nb::module_& core) {
   core.def(
       "scaled_dot_product_attention",
       [](const Operand& query, const Operand& key, const Operand& value, const std::optional<Operand>& mask,
-         double dropout_p, bool is_causal, std::optional<double> scale) {
+         double dropout_p, bool is_causal, std::optional<double> scale,
+         bool /*enable_gqa: heads share keys wherever there are fewer of them*/) {
         nn::ops::AttentionOptions options{.dropout_p = dropout_p, .is_causal = is_causal, .scale = scale};
         if (mask) options.mask = value_from(*mask);
         return tensor_result(ops::scaled_dot_product_attention(
@@ -110,7 +111,7 @@ void bind_ops_math(nb::module_& core) {
       },
       nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("attn_mask") = nb::none(),
       nb::arg("dropout_p") = 0.0, nb::arg("is_causal") = false, nb::arg("scale") = nb::none(),
-      documentation_of("scaled_dot_product_attention"));
+      nb::arg("enable_gqa") = false, documentation_of("scaled_dot_product_attention"));
   core.def(
       "_random_numbers",
       [](const std::string& op, nb::handle shape, nb::handle dtype, std::int64_t seed) {
