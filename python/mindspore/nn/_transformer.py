@@ -1,6 +1,7 @@
 """Attention, and the layers of Transformers. Vaswani et al., NeurIPS 2017."""
 
 import copy
+import functools
 import math
 
 import muster
@@ -29,7 +30,7 @@ def _as_scores(mask, dtype):
     """What is added to the scores: of a mask of truth values minus infinity where it is true."""
     if mask.dtype is not muster.bool_:
         return ops.cast(mask, dtype)
-    return ops.select(mask, ops.full(mask.shape, -math.inf), ops.zeros(mask.shape))
+    return ops.select(mask, ops.full(mask.shape, -math.inf, dtype=dtype), ops.zeros(mask.shape, dtype))
 
 
 class MultiheadAttention(muster.Cell):
@@ -94,7 +95,9 @@ class MultiheadAttention(muster.Cell):
                 key_padding_mask = ops.expand_dims(key_padding_mask, 0)
         elif self.batch_first:
             query, key, value = (ops.transpose(x, (1, 0, 2)) for x in (query, key, value))
-        output, weights = self._attend(*self._projected(query, key, value), key_padding_mask, attn_mask)
+        parts = self._attention_parts(*self._projected(query, key, value), key_padding_mask, attn_mask)
+        heads, weights = self._weighted(*parts) if need_weights else (self._at_once(*parts), None)
+        output = self._joined(heads)
         if not has_batch:
             output = ops.squeeze(output, 1)
         elif self.batch_first:
@@ -119,7 +122,8 @@ class MultiheadAttention(muster.Cell):
             ops.reshape(x, (x.shape[0], x.shape[1], self.num_heads, self.head_dim)), (1, 2, 0, 3)
         )
 
-    def _attend(self, q, k, v, padding, mask):
+    def _attention_parts(self, q, k, v, padding, mask):
+        """q, k and v with heads, and what is added to their scores."""
         batch = q.shape[1]
         added = 0
         if self._has_bias_kv:
@@ -131,14 +135,24 @@ class MultiheadAttention(muster.Cell):
             k, v = ops.concat((k, none), 0), ops.concat((v, none), 0)
             added += 1
         q, k, v = (self._heads(x) for x in (q, k, v))
+        extras = list(self._masks(padding, mask, batch, added, q.dtype))
+        return q, k, v, functools.reduce(ops.add, extras) if extras else None
+
+    def _weighted(self, q, k, v, extra):
         scores = ops.mul(ops.batch_matmul(q, k, transpose_b=True), 1 / math.sqrt(self.head_dim))
-        for extra in self._masks(padding, mask, batch, added, scores.dtype):
-            scores = ops.add(scores, extra)
-        weights = ops.softmax(scores, -1)
+        weights = ops.softmax(scores if extra is None else ops.add(scores, extra), -1)
         if self._drop is not None:
             weights = self._drop(weights)
-        joined = ops.transpose(ops.batch_matmul(weights, v), (2, 0, 1, 3))
-        return self.out_proj(ops.reshape(joined, (joined.shape[0], batch, self.embed_dim))), weights
+        return ops.batch_matmul(weights, v), weights
+
+    def _at_once(self, q, k, v, extra):
+        """Without the weights. A query that sees no key, of a sample that is padding alone, gets zeros."""
+        dropout = self.dropout if self.training else 0.0
+        return ops.scaled_dot_product_attention(q, k, v, extra, dropout_p=dropout)
+
+    def _joined(self, heads):
+        y = ops.transpose(heads, (2, 0, 1, 3))
+        return self.out_proj(ops.reshape(y, (*y.shape[:2], self.embed_dim)))
 
     def _masks(self, padding, mask, batch, added, dtype):
         if mask is not None:
