@@ -52,8 +52,9 @@ def _check_timeout(timeout) -> None:
     seconds = timeout.total_seconds()
     if seconds < 0:
         raise RuntimeError(
-            f"muster: the timeout of the group is {seconds:g} s: give a positive one, and for a very long one "
-            "timedelta(days=365) (PyTorch counts milliseconds in 64 bits, and timedelta.max turns negative)"
+            f"muster: the timeout of the group is {seconds:g} s: give a positive one, and for a very "
+            "long one timedelta(days=365) (PyTorch counts milliseconds in 64 bits, and timedelta.max turns "
+            "negative)"
         )
 
 
