@@ -278,6 +278,11 @@ def test_a_group_that_grows_meets_over_the_store_of_the_smaller_one():
     assert all("raised nothing" in one for one in said("grown", size=3))
 
 
+def test_groups_need_no_connections_to_the_store_of_their_own():
+    first, second = said("several")
+    assert "more connections 0\nraised nothing" in first, first + second
+
+
 def test_a_group_of_one_rank_asks_nobody():
     _, second = said("alone")
     assert "raised nothing" in second, second

@@ -22,6 +22,7 @@ from muster.torch._tensors import DTYPES, Outputs, check_dense, dtype, readable,
 from muster.torch._watch import watch
 from muster.torch._work import ANY, CollectiveWork
 
+_LONGEST_PAUSE_SECONDS = 0.05  # between two looks at the store
 _UNSET = timedelta(milliseconds=-1)  # c10d's kUnsetTimeout: that of the group
 
 made = threading.local()  # .work: what this thread's last call returned; see _process_group.py
@@ -534,27 +535,35 @@ class Calls:
             return
         self._store.set(keys[self._rank], "")
         try:
-            self._store.wait([ended], timedelta(seconds=limit))
-        except RuntimeError as error:
+            cause = None if self._comes(ended, time.monotonic() + limit) else TimeoutError(f"{limit:g} s")
+        except RuntimeError as error:  # the store has gone
+            cause = error
+        if cause is not None:
             raise RuntimeError(
                 f"[Rank {self._rank}]: Rank {self._rank} successfully reached monitoredBarrier, but received "
                 "errors while waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank."
-            ) from error
+            ) from cause
+
+    def _comes(self, key: str, deadline: float) -> bool:
+        """Looks again and again: who waits through a store keeps other threads from it."""
+        pause = 0.001
+        while not self._store.check([key]):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        return True
 
     def _missing(self, keys, limit: float, all_of_them: bool) -> list[int]:
         """The ranks above 0 that have not come to the barrier: all, or the first."""
         deadline = time.monotonic() + limit
         missing = []
         for rank in range(1, self._size):
-            left = deadline - time.monotonic()
-            if left <= 0 and not missing:
+            if time.monotonic() >= deadline and not missing:
                 raise RuntimeError(
                     f"[Rank 0]: Rank 0 timed out in monitoredBarrier after {round(limit * 1000)} ms"
                 )
-            left = max(left, 0.001)  # to the store 0 means its own timeout
-            try:
-                self._store.wait([keys[rank]], timedelta(seconds=left))
-            except RuntimeError:
+            if not self._comes(keys[rank], deadline):
                 missing.append(rank)
                 if not all_of_them:
                     break

@@ -199,7 +199,7 @@ def connect(store, rank: int, ranks: list[int], timeout: timedelta):
     """
     if len(ranks) == 1:
         store = HashStore()  # it asks nobody: rank 0, whose store it would ask, may have left
-    desk = _Desk(store.clone() if hasattr(store, "clone") else store, rank, ranks, timeout)
+    desk = _Desk(store, rank, ranks, timeout)
     met = desk.meet({"version": __version__, "host": _collective.host_key(), "process": identity()})
     _check_versions([other["version"] for other in met], rank)
     one_host = len({other["host"] for other in met}) == 1

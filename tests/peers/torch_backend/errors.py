@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -252,6 +253,26 @@ def grown():
     native, liveness, _ = connect(store, RANK, [0, 1, 2], LONG)
     native.barrier()  # behind it nobody needs the store, which rank 0 serves
     liveness.close()
+
+
+def _connections() -> int:
+    """To the store, of all ranks."""
+    port = f":{int(os.environ['MASTER_PORT']):04X}"
+    tables = [Path(f"/proc/self/net/{name}").read_text() for name in ("tcp", "tcp6")]
+    lines = [line.split() for table in tables for line in table.splitlines()]
+    return sum(line[2].endswith(port) and line[3] == "01" for line in lines)  # established
+
+
+def several():
+    """Groups beside the default one, and the connections to the store."""
+    begin()
+    dist.barrier()
+    before = _connections()
+    dist.barrier()
+    for _ in range(5):
+        dist.new_group()
+    print(f"more connections {_connections() - before}", flush=True)
+    dist.barrier()
 
 
 def alone():
