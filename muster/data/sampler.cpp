@@ -166,25 +166,19 @@ class PkSampler final : public Sampler {
     if (options_.num_class && *options_.num_class < 1)
       return fail(Code::invalid_argument,
                   fmt::format("PKSampler: num_class is {}, it must be at least 1", *options_.num_class));
-    std::int64_t rows = 0;
-    for (const auto& [label, members] : classes(facts))
-      rows += std::min<std::int64_t>(options_.num_val, static_cast<std::int64_t>(members.size()));
-    return at_most(rows, options_.num_samples);
+    return at_most(options_.num_val * static_cast<std::int64_t>(classes(facts).size()), options_.num_samples);
   }
   RowNumbers order(const SourceFacts& facts, std::uint64_t seed, std::uint64_t epoch) const override {
-    RowNumbers rows;
-    for (auto& [label, members] : classes(facts)) {
-      RowNumbers chosen = members;
-      if (options_.shuffle) {
-        const auto places = row_order({.rows = static_cast<std::uint32_t>(members.size())},
-                                      hash_bytes(&label, sizeof label, seed), epoch);
-        for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = members[places[i]];
-      }
-      if (static_cast<std::int64_t>(chosen.size()) > options_.num_val)
-        chosen.resize(static_cast<std::size_t>(options_.num_val));
-      rows.insert(rows.end(), chosen.begin(), chosen.end());
+    std::vector<RowNumbers> members;
+    for (auto& [label, rows] : classes(facts)) members.push_back(std::move(rows));
+    const auto count = static_cast<std::uint32_t>(members.size());
+    const auto places = row_order({.rows = count, .shuffle = options_.shuffle}, seed, epoch);
+    const RandomStream random = stream_of("muster.data.PKSampler", seed, epoch);
+    RowNumbers rows(static_cast<std::size_t>(*size(facts)));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const RowNumbers& of_class = members[places[i / static_cast<std::size_t>(options_.num_val)]];
+      rows[i] = of_class[random.below(i, of_class.size())];
     }
-    rows.resize(static_cast<std::size_t>(*size(facts)));
     return rows;
   }
 

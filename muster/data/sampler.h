@@ -82,10 +82,11 @@ SamplerPtr subset_random_sampler(std::vector<std::int64_t> indices,
 struct PkSamplerOptions {
   std::int64_t num_val = 1;                    // rows of each class
   std::optional<std::int64_t> num_class = {};  // the first so many classes; not said: all
-  bool shuffle = false;                        // which rows of a class; not said: the first
+  bool shuffle = false;                        // the classes; not said: in the order of their labels
   std::optional<std::int64_t> num_samples = {};
 };
-// K rows of each of P classes. The source must have labels.
+// K rows of each of P classes, drawn anew for each pass, and with replacement: a class may have fewer. The
+// source must have labels.
 SamplerPtr pk_sampler(PkSamplerOptions options);
 
 struct WeightedRandomSamplerOptions {

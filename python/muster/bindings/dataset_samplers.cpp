@@ -73,7 +73,10 @@ void bind_choosing(nb::module_& core) {
             new (self) SubsetRandom{data::subset_random_sampler(std::move(indices), num_samples)};
           },
           nb::arg("indices"), nb::arg("num_samples") = nb::none());
-  sampler_class<Pk>(core, "PKSampler", "`num_val` rows of each class (or of the first `num_class` classes).")
+  sampler_class<Pk>(
+      core, "PKSampler",
+      "`num_val` rows of each class (or of the first `num_class` classes), drawn anew for each pass, with "
+      "replacement; `shuffle`: the order of the classes.")
       .def(
           "__init__",
           [](Pk* self, std::int64_t num_val, Count num_class, bool shuffle, const std::string& class_column,

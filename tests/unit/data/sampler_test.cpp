@@ -61,13 +61,33 @@ TEST(SubsetSampler, TakesTheRowsOfTheseNumbers) {
   EXPECT_THAT(error_of(subset_sampler({})), HasSubstr("no indices"));
 }
 
-TEST(PkSampler, TakesAsManyRowsOfEachClass) {
-  EXPECT_THAT(rows_of(pk_sampler({.num_val = 2})), ElementsAre(1, 3, 2, 6, 0, 4));
-  EXPECT_THAT(rows_of(pk_sampler({.num_val = 2, .num_class = 1})), ElementsAre(1, 3));
-  std::map<std::uint32_t, int> times;
-  for (const std::uint32_t row : rows_of(pk_sampler({.num_val = 2, .shuffle = true}))) ++times[labels[row]];
-  EXPECT_THAT(times, UnorderedElementsAre(std::pair(0, 2), std::pair(1, 2), std::pair(2, 2)));
+std::vector<std::uint32_t> labels_of(const std::vector<std::uint32_t>& rows) {
+  std::vector<std::uint32_t> of;
+  for (const std::uint32_t row : rows) of.push_back(labels[row]);
+  return of;
+}
+
+TEST(PkSampler, DrawsAsManyRowsOfEachClassAnewForEachPass) {
+  const SamplerPtr pairs = pk_sampler({.num_val = 2});
+  std::set<std::uint32_t> seen;
+  for (std::uint64_t epoch = 0; epoch < 50; ++epoch) {
+    const auto rows = rows_of(pairs, epoch);
+    EXPECT_THAT(labels_of(rows), ElementsAre(0, 0, 1, 1, 2, 2));
+    seen.insert(rows.begin(), rows.end());
+  }
+  EXPECT_EQ(seen.size(), labels.size());
+  EXPECT_EQ(rows_of(pairs, 7), rows_of(pairs, 7));
+  EXPECT_THAT(labels_of(rows_of(pk_sampler({.num_val = 3, .num_class = 2}))), ElementsAre(0, 0, 0, 1, 1, 1));
+  EXPECT_THAT(labels_of(rows_of(pk_sampler({.num_val = 2, .num_samples = 3}))), ElementsAre(0, 0, 1));
   EXPECT_THAT(pk_sampler({})->size({.rows = 3}).error().message, HasSubstr("needs a source with labels"));
+}
+
+TEST(PkSampler, ShufflesTheClasses) {
+  const SamplerPtr shuffled = pk_sampler({.num_val = 2, .shuffle = true});
+  std::set<std::vector<std::uint32_t>> orders;
+  for (std::uint64_t epoch = 0; epoch < 50; ++epoch) orders.insert(labels_of(rows_of(shuffled, epoch)));
+  EXPECT_EQ(orders.size(), 6U);
+  for (const auto& order : orders) EXPECT_THAT(order, UnorderedElementsAre(0, 0, 1, 1, 2, 2));
 }
 
 TEST(WeightedRandomSampler, DrawsByWeight) {
