@@ -169,7 +169,8 @@ class Net(nn.Cell):
         self.relu, self.pool, self.flatten = nn.ReLU(), nn.MaxPool2d(2, 2), nn.Flatten()
         self.head = nn.Dense(72, 4)
         self.conv.conv2d.shard(((2, 1, 1, 1), (2, 1, 1, 1)))
-        self.norm.bn_train.shard(((2, 2, 1, 1), (2,), (2,), (2,), (2,)))
+        for norm in (self.norm.bn_train, self.norm.bn_infer):
+            norm.shard(((2, 2, 1, 1), (2,), (2,), (2,), (2,)))
         self.relu.relu.shard(((2, 2, 1, 1),))
         self.pool.max_pool.shard(((4, 1, 1, 1),))
 

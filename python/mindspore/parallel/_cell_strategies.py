@@ -4,6 +4,7 @@ they compute, and their parameters, likewise."""
 from mindspore import _names
 from muster import ops
 
+_OF_NORM = ("x", "gamma", "beta", "moving_mean", "moving_variance")
 # The tensors of each primitive, by the cell's names: "x" is what the cell takes, "y" what it gives.
 _TENSORS = {
     "conv2d": ("x", "weight"),
@@ -11,7 +12,8 @@ _TENSORS = {
     "matmul": ("x", "weight"),
     "gather": ("embedding_table", "x"),
     "layer_norm": ("x", "gamma", "beta"),
-    "bn_train": ("x", "gamma", "beta", "moving_mean", "moving_variance"),
+    "bn_train": _OF_NORM,
+    "bn_infer": _OF_NORM,
     "prelu": ("x", "w"),
     "bias_add": ("y", "bias"),
 }
