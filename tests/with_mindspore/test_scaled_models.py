@@ -67,3 +67,33 @@ def test_batch_norms_may_be_asked_to_compute_in_less_than_float32(level, keep):
     amp.build_train_network(net, optimizer, loss, level, keep_batchnorm_fp32=keep)
     with pytest.raises(TypeError, match="keep_batchnorm_fp32"):
         train.Model(net, loss, optimizer, keep_batchnorm_fp32="yes")
+
+
+def _losses(does):
+    """Of the steps of a training whose callback `does(model)` behind each epoch."""
+    ms.set_seed(1)
+    net, loss_fn, optimizer = _parts()
+    model = ms.Model(net, loss_fn, optimizer, loss_scale_manager=ms.FixedLossScaleManager(8.0, False))
+    losses = []
+
+    class Looks(train.Callback):
+        def on_train_step_end(self, run_context):
+            losses.append(float(np.mean(run_context.original_args().net_outputs.asnumpy())))
+
+        def on_train_epoch_end(self, run_context):
+            does(model)
+
+    model.train(2, _batches(), Looks())
+    return losses
+
+
+def test_a_training_goes_on_in_its_mode_behind_a_callback_that_predicts():
+    rows = ms.Tensor(np.ones((2, 3), np.float32))
+    assert _losses(lambda model: model.predict(rows)) == _losses(lambda model: None)
+
+
+def test_a_network_stays_as_it_predicts_behind_a_training():
+    net, loss_fn, optimizer = _parts()
+    model = ms.Model(net, loss_fn, optimizer, loss_scale_manager=ms.FixedLossScaleManager(8.0, False))
+    model.predict(ms.Tensor(np.ones((2, 3), np.float32)))
+    assert not net[1].training

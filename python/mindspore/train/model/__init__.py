@@ -1,5 +1,6 @@
 """mindspore.train.model: Model with MindSpore's arguments."""
 
+import contextlib
 import sys
 
 import muster
@@ -32,6 +33,7 @@ class Model(muster.Model):
         _names.refuse("mindspore.Model", boost_level=(boost_level, "O0"), **others)
         metrics = _named_metrics(metrics, loss_fn, eval_network, eval_indexes)
         self._predicting = None
+        self._trainings = 0  # that go on
         self._given = network, optimizer
         optimizer = _optimizers.of_steps(optimizer)
         if manager is not None and optimizer is not None:
@@ -68,9 +70,9 @@ class Model(muster.Model):
     ):
         """muster.Model.train. ValueError where `initial_epoch` leaves none of the epochs."""
         _check_epochs("train", epoch, initial_epoch)
-        super().train(
-            epoch, _epochs(train_dataset), callbacks, dataset_sink_mode, sink_size, initial_epoch, **settings
-        )
+        epochs = _epochs(train_dataset)
+        with self._training():
+            super().train(epoch, epochs, callbacks, dataset_sink_mode, sink_size, initial_epoch, **settings)
 
     def fit(
         self,
@@ -90,7 +92,7 @@ class Model(muster.Model):
 
         `resume` is as in muster.Model."""
         _check_epochs("fit", epoch, initial_epoch)
-        with _metrics.model_chooses:
+        with _metrics.model_chooses, self._training():
             super().fit(
                 epoch,
                 _epochs(train_dataset),
@@ -142,9 +144,27 @@ class Model(muster.Model):
         if backend is not None or config is not None:
             _device.note_once("note: Model.predict(backend, config) have no effect: there is one backend")
         if self._predicting is not None:
-            self._predicting.set_train(False)
-            return self._predicting(*predict_data)
+            return self._predict(*predict_data)
         return super().predict(*predict_data)
+
+    @contextlib.contextmanager
+    def _training(self):
+        self._trainings += 1
+        try:
+            yield
+        finally:
+            self._trainings -= 1
+
+    def _predict(self, *predict_data):
+        """By the network within a step of amp's; a training whose callback predicts goes on in its mode."""
+        net = self._predicting
+        modes = [(cell, cell.training) for _, cell in net.cells_and_names()] if self._trainings else []
+        net.set_train(False)
+        try:
+            return net(*predict_data)
+        finally:
+            for cell, training in modes:
+                cell.training = training
 
 
 def _shown(name):
