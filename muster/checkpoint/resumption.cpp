@@ -115,6 +115,12 @@ std::optional<Resumption> from_memory(Rows rows, std::string& reason) {
                          lacking.size() == 1 ? "its" : "their");
     return std::nullopt;
   }
+  // Moving statistics are written anywhere in a step: those of one that is made again would be written twice.
+  for (std::size_t rank = 0; rank < rows.size(); ++rank)
+    if (rows[rank].state == State::committing && !rows[rank].is_shared) {
+      reason = fmt::format("worker {} has state of its own, which step {} may have changed", rank, top + 1);
+      return std::nullopt;
+    }
   return Resumption{.way = Way::live, .steps = top, .sources = *std::move(sources)};
 }
 

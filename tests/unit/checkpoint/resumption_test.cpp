@@ -137,6 +137,20 @@ TEST(Resumption, MakesAStepAnewThatSomebodyLacksAPartOf) {
   EXPECT_EQ(way.steps, 7u);
 }
 
+TEST(Resumption, GoesBackWhereAStepThatSomebodyLacksAPartOfMayHaveChangedStatisticsOfAnother) {
+  const Standing rows[] = {{.state = State::committing, .steps = 7, .points = {step(0, 5, false)}},
+                           {.state = State::live, .steps = 7, .points = {step(0, 5, false)}}};
+  const Resumption way = decide(rows);
+  EXPECT_EQ(way.way, Way::point);
+  EXPECT_EQ(way.id, step(0, 5).id);
+  EXPECT_NE(way.reason.find("worker 0 has state of its own, which step 8 may have changed"),
+            std::string::npos)
+      << way.reason;
+  const Standing alike[] = {{.state = State::committing, .steps = 7},
+                            {.state = State::committing, .steps = 7}};
+  EXPECT_EQ(decide(alike).commits, (std::vector<bool>{true, true}));
+}
+
 TEST(Resumption, GoesBackWhenStepsAreFurtherApartThanOne) {
   const Standing rows[] = {{.state = State::live, .steps = 9, .is_shared = true, .points = {step(0, 5)}},
                            {.state = State::live, .steps = 7, .is_shared = true, .points = {step(0, 5)}}};
