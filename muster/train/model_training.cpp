@@ -272,6 +272,11 @@ Result<> Model::Training::begin_step() {
   return call(&Callback::on_train_step_begin);
 }
 
+bool Model::Training::has_statistics() const {
+  return std::ranges::any_of(model_.train_network_->parameters(),
+                             [](const graph::ParameterPtr& each) { return each->is_statistic(); });
+}
+
 // A resumed training draws the random numbers that an unbroken one would.
 Result<> Model::Training::step(std::span<const Tensor> batch) {
   const ActivityScope computing(cluster::WorkPhase::computing);
@@ -286,8 +291,10 @@ Result<> Model::Training::step(std::span<const Tensor> batch) {
   }
   const std::uint64_t writes = graph::parameter_writes();
   auto done = run_step(*model_.train_network_, batch, step_number_++, commits_ ? &commit_step : nullptr);
-  // Code that runs op by op may have written something before a call that failed.
-  if (!done && loop_.recovers() && graph::parameter_writes() != writes) loop_.call()->set_memory({});
+  // Code that runs op by op may have written something before a call that failed, and moving statistics are
+  // written anywhere in a run.
+  if (!done && loop_.recovers() && (graph::parameter_writes() != writes || has_statistics()))
+    loop_.call()->set_memory({});
   MUSTER_TRY(std::vector<Tensor> outputs, std::move(done));
   if (step_is_aborted()) return {};
   context_->net_outputs = std::move(outputs);

@@ -100,6 +100,7 @@ class Model::Training final : public LoopHooks {
   void wait_for_files();
   bool makes_steps_together() const;
   void note_step();
+  bool has_statistics() const;
   void warn_of_callbacks() const;
 
   Model& model_;
