@@ -45,7 +45,8 @@ class Steps:
 
     def __init__(self, steps: _core.RecoverableSteps, watch: "_carried.Watch") -> None:
         self._steps, self._watch = steps, watch
-        self._before = _number(states())
+        # Each by itself: a script that seeds one of them leaves the other to chance.
+        self._before = dict(zip(("random", "numpy.random"), map(_number, states()), strict=True))
 
     def __iter__(self) -> "Steps":
         return self
@@ -64,8 +65,8 @@ class Steps:
         return item
 
     def _seed(self, *place: object) -> None:
-        for module in ("random", "numpy.random"):
-            _random_seeds.seed(module, _number(self._before, *place))
+        for module, before in self._before.items():
+            _random_seeds.seed(module, _number(before, *place))
 
     def stop(self) -> None:
         """The step that runs now is the last."""

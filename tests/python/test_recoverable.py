@@ -180,6 +180,19 @@ def test_a_body_that_sets_the_seed_is_told_of_it(tmp_path):
     assert [text.count("the body of the loop calls set_seed()") for text in outputs] == [1, 1]
 
 
+SEEDED_ONE = LOOP.replace(
+    "    loss, gradients = grad_fn(x, y)",
+    """    share = muster.Tensor(numpy.float32(numpy.random.beta(0.3, 0.3)))
+    loss, gradients = grad_fn(x * share, y)""",
+).replace("done = 0\n", "done = 0\nimport random\nnumpy.random.seed(7 + rank)\n")
+
+
+def test_a_body_that_draws_from_the_one_generator_that_is_seeded_draws_the_same_again(tmp_path):
+    whole, _ = run(tmp_path / "whole", SEEDED_ONE, "nowhere")
+    ends, _ = run(tmp_path / "broken", SEEDED_ONE, "before the reducer")
+    assert ends == whole
+
+
 NOISY = LOOP.replace(
     "    loss, gradients = grad_fn(x, y)",
     """    noise = muster._core._random_numbers("random_normal", x.shape)
