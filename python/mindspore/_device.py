@@ -2,6 +2,7 @@
 
 import os
 import sys
+import types
 
 import muster
 
@@ -13,6 +14,19 @@ def note_once(text: str) -> None:
     if text not in _notes:
         _notes.add(text)
         print(f"muster (as mindspore): {text}", file=sys.stderr, flush=True)
+
+
+def settings_without_effect(place: str, names: str) -> types.SimpleNamespace:
+    """Functions that set what a device has that is not there: they take anything, which is noted once."""
+
+    def setting(name):
+        def take(*values, **named) -> None:
+            note_once(f"note: {place}.{name} has no effect: there is no such device")
+
+        take.__name__ = take.__qualname__ = name
+        return take
+
+    return types.SimpleNamespace(**{name: setting(name) for name in names.split()})
 
 
 def accelerator(device_target: str, asked_by: str) -> str | None:

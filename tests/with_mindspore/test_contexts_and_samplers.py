@@ -125,3 +125,28 @@ def test_settings_that_change_nothing_are_kept():
     }
     ms.set_context(**given)
     assert {name: ms.get_context(name) for name in given} == given
+
+
+class _Turning(ds.Sampler):
+    """All rows of a pass are one, the next one after each reset()."""
+
+    def __init__(self, num_samples):
+        super().__init__(num_samples)
+        self.row = 0
+
+    def __iter__(self):
+        return iter([self.row] * self.num_samples)
+
+    def reset(self):
+        self.row = (self.row + 1) % self.dataset_size
+
+
+@pytest.mark.parametrize("make", [ds.NumpySlicesDataset, ds.GeneratorDataset])
+def test_a_sampler_is_reset_before_each_pass_of_an_iterator_but_the_first(make):
+    data = make([7, 8, 9], ["a"], sampler=_Turning(2))
+    for _ in range(2):
+        passes = data.create_tuple_iterator(num_epochs=4, output_numpy=True)
+        assert [[row[0].item() for row in passes] for _ in range(4)] == [[7, 7], [8, 8], [9, 9], [7, 7]]
+    assert (len(data), data.output_shapes()) == (2, [[]])
+    repeated = data.repeat(3).create_tuple_iterator(num_epochs=1, output_numpy=True)
+    assert [row[0].item() for row in repeated] == [7, 7, 8, 8, 9, 9]

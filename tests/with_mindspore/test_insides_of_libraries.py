@@ -142,6 +142,21 @@ def test_the_context_says_that_there_is_only_a_cpu():
             each.device_count()
 
 
+def test_settings_of_devices_that_there_are_not_are_taken_and_noted_once(capfd):
+    from mindspore.device_context.ascend import op_debug, op_precision, op_tuning
+    from mindspore.device_context.gpu import op_precision as of_gpu
+
+    for _ in range(2):
+        op_precision.precision_mode("force_fp32")
+        op_tuning.aclnn_cache(True, cache_queue_length=10)
+        op_debug.execute_timeout(100)
+        of_gpu.matmul_allow_tf32(True)
+    told = capfd.readouterr().err
+    settings = ("op_precision.precision_mode", "op_tuning.aclnn_cache", "execute_timeout", "allow_tf32")
+    assert [told.count(f"{name} has no effect") for name in settings] == [1] * 4
+    assert mindspore.device_context.ascend.matmul_allow_hf32(False) is None
+
+
 def test_the_executor_says_and_sets_whether_gradients_are_noted():
     from mindspore.common.api import _pynative_executor as executor
 

@@ -3,7 +3,9 @@
 import pickle
 
 import mindspore.dataset as ds
+import numpy as np
 import pytest
+from mindspore import nn, train
 from mindspore.dataset import vision
 from PIL import Image
 
@@ -106,3 +108,28 @@ def test_a_schema_counts_before_names():
     schema.add_column("number", "int64", [])
     (row,) = play(ds.GeneratorDataset([(3,)], ["a"], schema=schema))
     assert row["number"] == 3
+
+
+def test_dicts_with_different_keys_are_no_batch():
+    rows = ds.GeneratorDataset(lambda: iter([({"a": 1},), ({"b": 1},)]), ["dict"])
+    with pytest.raises(RuntimeError, match=r"column 'dict' have different keys, \['a'\] and \['b'\]"):
+        play(rows.batch(2))
+
+
+def test_a_network_that_is_given_a_dict_says_the_way_out():
+    rows = ds.GeneratorDataset(lambda: iter([({"a": np.float32(1)},)]), ["dict"])
+    network = nn.Dense(1, 1)
+    model = train.Model(network, optimizer=nn.SGD(network.trainable_params(), 0.1))
+    with pytest.raises(Exception, match=r"dict.*columns of numbers of it by map\(\)"):
+        model.train(1, rows, dataset_sink_mode=False)
+
+
+def test_a_tuple_in_a_dict_stays_one():
+    (row,) = play(ds.GeneratorDataset(lambda: iter([({"a": (1, [2])},)]), ["dict"]))
+    assert row["dict"] == {"a": (1, [2])}
+    assert type(row["dict"]["a"]) is tuple
+
+
+def test_the_names_of_columns_are_strings():
+    with pytest.raises(TypeError, match=r"column_names\[0\] with value 1"):
+        ds.NumpySlicesDataset({1: [1, 2]})

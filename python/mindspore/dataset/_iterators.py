@@ -49,8 +49,9 @@ def tensor_of(value):
     """A column's value as a Tensor; dicts hold Tensors."""
     if isinstance(value, dict):
         return {name: tensor_of(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [tensor_of(each) for each in value]
+    if isinstance(value, list | tuple):
+        made = [tensor_of(each) for each in value]
+        return tuple(made) if isinstance(value, tuple) else made
     if value.dtype.kind in "US":
         return _StringTensor(value)
     return _core.Tensor(value)

@@ -56,7 +56,8 @@ def _checked(array):
 
 def _of_dict(value):
     if isinstance(value, list | tuple):
-        return [_of_dict(each) for each in value]
+        made = [_of_dict(each) for each in value]
+        return tuple(made) if isinstance(value, tuple) else made
     return value_of(value)
 
 
@@ -66,7 +67,10 @@ def held(value):
         return value
     value = value_of(value)
     if type(value) is not numpy.ndarray or value.dtype.char not in _HELD:
-        raise NeedsRowsError(f"a value of {getattr(value, 'dtype', type(value))}")
+        raise NeedsRowsError(
+            f"a value of {getattr(value, 'dtype', type(value))}, which no tensor of a network holds: make "
+            "columns of numbers of it by map(), such as map(lambda d: tuple(d.values()), 'd', ['x', 'y'])"
+        )
     return value
 
 
@@ -316,8 +320,14 @@ def stacked(name, column):
     if isinstance(column, dict):
         return column
     if isinstance(column[0], dict):
+        if any(each.keys() != column[0].keys() for each in column):
+            kinds = sorted({str(list(each)) for each in column})
+            raise PipelineError(
+                f"batch: the dicts of column '{name}' have different keys, {' and '.join(kinds)}: the rows "
+                "of a batch need the same ones"
+            )
         return {key: stacked(name, [each[key] for each in column]) for key in column[0]}
-    if isinstance(column[0], list):
+    if isinstance(column[0], list | tuple):
         return [stacked(name, list(each)) for each in zip(*column, strict=True)]
     kinds = {(value.shape, value.dtype.kind) for value in column}
     if len(kinds) > 1:

@@ -23,6 +23,13 @@ class Sampler:
     def __iter__(self):
         raise NotImplementedError(f"{type(self).__name__} must define __iter__, which gives row numbers")
 
+    def reset(self):
+        """Called before each pass of an iterator but the first; nothing, unless a class defines it."""
+
+    def chain(self):
+        """This one, its child, the child of that, ..."""
+        return [self, *(self.child_sampler.chain() if self.child_sampler is not None else [])]
+
     def add_child(self, sampler):
         """Chooses among the rows that `sampler` gives."""
         if self.child_sampler is not None:

@@ -1,5 +1,6 @@
 """Where rows come from, with MindSpore's arguments."""
 
+import copy
 import functools
 
 import muster.dataset
@@ -17,6 +18,25 @@ class _Ordered:
     def __init__(self, sampler, rows, read, labels=None):
         self._sampler, self._rows, self._read, self._labels = sampler, rows, read, labels
         self._passes = 0
+        self._now = sampler
+
+    @property
+    def is_told(self):
+        """Whether it has to hear which pass of an iterator begins: a class of a script defines reset()."""
+        return any(type(each).reset is not _samplers.Sampler.reset for each in self._sampler.chain())
+
+    def _of_pass(self, draw):
+        # Each iterator has a sampler of its own, which is reset before each pass but its first.
+        if draw is None or not self.is_told:
+            return self._sampler
+        if draw.is_look:
+            return copy.deepcopy(self._sampler)
+        if draw.number == 0 and draw.repetition == 0:
+            self._now = copy.deepcopy(self._sampler)
+        else:
+            for each in self._now.chain():
+                each.reset()
+        return self._now
 
     def order(self, draw=None):
         """The row numbers of the next pass."""
@@ -28,7 +48,7 @@ class _Ordered:
         else:
             random = draw.stream(0)
         labels = self._labels() if self._labels is not None else None
-        return self._sampler._order(self._rows, random, labels)
+        return self._of_pass(draw)._order(self._rows, random, labels)
 
     def __iter__(self):
         return iter(self._read(self.order()))
@@ -51,7 +71,7 @@ class MappableDataset(_origins.Placed, Dataset):
         ordered = _Ordered(sampler, columns_of.get_dataset_size(), self._read_numbers, labels)
         columns = columns_of.get_col_names()
         super().__init__(
-            muster.dataset.GeneratorDataset(ordered, columns),
+            None if ordered.is_told else muster.dataset.GeneratorDataset(ordered, columns),
             lambda: _rows_module().Source(
                 columns, lambda draw: map(list, self._read_numbers(ordered.order(draw))), lambda: len(ordered)
             ),
@@ -287,7 +307,7 @@ class GeneratorDataset(MappableDataset):
                 lambda: muster.dataset.GeneratorDataset(of_row, columns, sampler=native, **processes)
             )
         else:
-            pipeline = muster.dataset.GeneratorDataset(ordered, columns)
+            pipeline = None if ordered.is_told else muster.dataset.GeneratorDataset(ordered, columns)
         size = (lambda: pipeline.get_dataset_size()) if native is not None else (lambda: len(ordered))
         Dataset.__init__(
             self,
@@ -459,7 +479,7 @@ def _sliced(data, names):
     if len(data) == 0:
         raise ValueError("Argument data cannot be empty")
     if isinstance(data, dict):
-        names = names or list(data)
+        names = names or _checks.names("column_names", list(data))
         columns = list(data.values())
     elif isinstance(data, tuple):
         columns = list(data)
