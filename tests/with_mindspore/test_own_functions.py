@@ -194,3 +194,20 @@ def test_outputs_that_nobody_used_have_no_gradient_where_a_function_wants_none(m
         assert seen[-1] == [materialized is False and at != i for i in (0, 1)]
     found = ms.grad(lambda x, y: sum(function(x, y)).sum(), (0, 1))(x, y)
     assert [each.asnumpy().tolist() for each in found] == [[2], [3]] and seen[-1] == [False, False]
+
+
+def test_no_gradient_is_asked_for_where_only_constants_are_used():
+    called = []
+
+    def forward(ctx, x):
+        double, triple = x * 2, x * 3
+        ctx.mark_non_differentiable(triple)
+        return double, triple
+
+    def backward(ctx, of_double, of_triple):
+        called.append(True)
+        return of_double * 5
+
+    function = applied(backward, forward)
+    assert ms.grad(lambda x: function(x)[1].sum())(Tensor([1.0])).asnumpy().tolist() == [0] and not called
+    assert ms.grad(lambda x: sum(function(x)).sum())(Tensor([1.0])).asnumpy().tolist() == [5] and called

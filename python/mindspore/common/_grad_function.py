@@ -26,8 +26,6 @@ class _Applied(Cell):
     def bprop(self, *given):
         *inputs, _, gradient = given
         arriving = gradient if isinstance(gradient, tuple) else (gradient,)
-        if all(self._is_constant):
-            return tuple(_fitted(self._kind, each, None) for each in inputs)
         arriving = tuple(map(self._arriving, range(len(arriving)), arriving))
         self._reached.clear()  # another gradient may be taken
         leaving = self._kind.backward(self._ctx, *arriving)
@@ -40,22 +38,23 @@ class _Applied(Cell):
         return tuple(_fitted(self._kind, *each) for each in zip(inputs, leaving, strict=True))
 
     def _arriving(self, at, gradient):
-        """What backward() gets for an output."""
-        if not self._ctx.materialize_grads and at not in self._reached:
-            return None
-        return ops.zeros_like(gradient) if self._is_constant[at] else gradient
+        """What backward() gets for an output: bprop has zeros where no gradient flows."""
+        return gradient if self._ctx.materialize_grads or at in self._reached else None
 
-    def noting(self, given):
-        """The outputs, which tell where a gradient flows to them: bprop gets zeros for those without."""
+    def outputs_of(self, given):
+        """The outputs, of which none flows to constants, and others tell that one does."""
+        if isinstance(given, tuple):
+            return tuple(map(self._output, range(len(given)), given))
+        return self._output(0, given)
+
+    def _output(self, at, given):
+        if not isinstance(given, muster.Tensor):
+            return given
+        if self._is_constant[at]:
+            return ops.stop_gradient(given)
         if self._ctx.materialize_grads:
             return given
-        if isinstance(given, tuple):
-            return tuple(map(self._noting, range(len(given)), given))
-        return self._noting(0, given)
-
-    def _noting(self, at, output):
-        is_free = self._is_constant[at] or not isinstance(output, muster.Tensor)
-        return output if is_free else _hooks.with_gradient(output, lambda _: self._reached.add(at))
+        return _hooks.with_gradient(given, lambda _: self._reached.add(at))
 
 
 def _needs_gradient(value) -> bool:
@@ -121,7 +120,7 @@ class _Function:
     def apply(cls, *args, **kwargs):
         """What forward() gives for these arguments."""
         applied = _Applied(cls, kwargs)
-        return applied.noting(applied(*args))
+        return applied.outputs_of(applied(*args))
 
     def save_for_backward(self, *tensors):
         """Keeps tensors for backward(), which finds them in ctx.saved_tensors."""
