@@ -169,8 +169,8 @@ class Net(nn.Cell):
         self.relu, self.pool, self.flatten = nn.ReLU(), nn.MaxPool2d(2, 2), nn.Flatten()
         self.head = nn.Dense(72, 4)
         self.conv.conv2d.shard(((2, 1, 1, 1), (2, 1, 1, 1)))
-        for norm in (self.norm.bn_train, self.norm.bn_infer):
-            norm.shard(((2, 2, 1, 1), (2,), (2,), (2,), (2,)))
+        self.norm.bn_train.shard(((2, 2, 1, 1), (2,), (2,), (2,), (2,)))
+        self.norm.bn_infer.shard(((2, 2, 1, 1), (2,), (2,), (2,), (2,)))
         self.relu.relu.shard(((2, 2, 1, 1),))
         self.pool.max_pool.shard(((4, 1, 1, 1),))
 
@@ -181,7 +181,7 @@ net = Net()
 fit(net, (2, 6, 6))
 """
 
-SYNCHRONIZED = KEPT_IMAGES.replace("nn.BatchNorm2d", "nn.SyncBatchNorm").replace("self.norm.bn_train", "# ")
+SYNCHRONIZED = KEPT_IMAGES.replace("nn.BatchNorm2d", "nn.SyncBatchNorm").replace("self.norm.bn_", "# ")
 
 
 def outputs(code, workers):
