@@ -62,7 +62,7 @@ PUBLIC_FOR = {
     "muster/base/protobuf.h": {"checkpoint", "telemetry", "train"},
     "muster/base/stacks.h": {"cluster", "python"},
     "muster/base/state_clock.h": {"collective", "graph", "server", "train"},
-    "muster/base/termination.h": {"cluster"},
+    "muster/base/termination.h": {"cluster", "train"},
     "muster/graph/cost/graph_observer.h": {"train"},
     "muster/graph/cost/step_parts.h": {"train"},
     "muster/graph/cost/prediction.h": {"train"},

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/base/log.h"
 #include "muster/train/callback.h"
 #include "muster/train/state.h"
 
@@ -31,24 +32,28 @@ class CellModes final : public Callback {
     for (const graph::ParameterPtr& parameter : parameters_) digits += parameter->requires_grad() ? '1' : '0';
     return digits;
   }
-  Result<> take(std::string_view digits) {
+  // Of a network that has changed the parameters that do not fit are an error elsewhere, and a layer without
+  // any may have come.
+  void take(std::string_view digits) {
     if (digits.size() != cells_.size() + parameters_.size())
-      return fail(Code::invalid_argument, fmt::format("it had {} cells and parameters, and the script has {}",
-                                                      digits.size(), cells_.size() + parameters_.size()));
+      return log::warning(
+          fmt::format("the network had {} cells and parameters, and has {}: which cells train and which "
+                      "parameters want gradients is as the script sets it",
+                      digits.size(), cells_.size() + parameters_.size()));
     set_training(digits);
     digits.remove_prefix(cells_.size());
     for (const graph::ParameterPtr& parameter : parameters_) {
       parameter->set_requires_grad(digits.front() == '1');
       digits.remove_prefix(1);
     }
-    return {};
   }
 
   Result<State> state() override { return State{.text = StateValues().set("modes", text()).to_json()}; }
   Result<> load_state(const State& state) override {
     MUSTER_TRY(const StateValues values, StateValues::from_json(state.text));
     MUSTER_TRY(const std::string digits, values.text("modes"));
-    return take(digits);
+    take(digits);
+    return {};
   }
   bool shares_state() const override { return true; }
 

@@ -1,4 +1,4 @@
-// Private to train: what a callback evaluates within a training leaves the modes of its cells as they were.
+// Private to train: modes of cells as they were before a callback evaluated within a training.
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ class KeptModes {
     before_ = modes_->text();
   }
   ~KeptModes() {
-    if (modes_) (void)modes_->take(before_);
+    if (modes_) modes_->take(before_);
   }
   KeptModes(const KeptModes&) = delete;
   KeptModes& operator=(const KeptModes&) = delete;

@@ -147,7 +147,7 @@ Result<> Model::Training::take(const TrainingPosition& position) {
   if (position.values.has("modes")) {
     begin_modes();  // of a call that is over nothing has begun here
     MUSTER_TRY(const std::string modes, position.values.text("modes"));
-    MUSTER_TRY_VOID(modes_->take(modes));
+    modes_->take(modes);
   }
   context_->net_outputs = position.outputs;
   return {};
@@ -156,7 +156,7 @@ Result<> Model::Training::take(const TrainingPosition& position) {
 // The step that was under way is made again; nothing has changed since it began.
 void Model::Training::take_back() {
   take_counters(before_);
-  if (modes_ && !before_.modes.empty()) (void)modes_->take(before_.modes);
+  if (modes_ && !before_.modes.empty()) modes_->take(before_.modes);
 }
 
 std::int64_t Model::Training::commits_behind(std::int64_t epochs) const {

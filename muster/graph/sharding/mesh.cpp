@@ -372,12 +372,10 @@ class MeshDivider {
       layouts.push_back(
           is_elementwise && whole_.values[id].shape == whole_.values[node.inputs[0]].shape ? own : plain(id));
       if (node.op->writes(i) && locals_.at(id).layout.dims != layouts.back().dims)
-        return fail(
-            Code::not_provided,
-            fmt::format(
-                "'{}': {} writes a parameter that is divided over the mesh as {}, and cannot do so in pieces: "
-                "leave this parameter whole",
-                whole_.name, node.op->name, to_string(locals_.at(id).layout)));
+        return fail(Code::not_provided,
+                    fmt::format("'{}': {} writes a parameter that is divided over the mesh as {}, and cannot "
+                                "do so in pieces: leave this parameter whole",
+                                whole_.name, node.op->name, to_string(locals_.at(id).layout)));
     }
     MUSTER_TRY_VOID(add_with(node, layouts, is_elementwise ? std::vector{own} : std::vector<TensorLayout>{},
                              node.attributes));

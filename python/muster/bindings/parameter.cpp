@@ -195,9 +195,9 @@ void bind_parameter(nb::module_& core) {
                   "True, layerwise_parallel: bool = False, parallel_optimizer: bool = True, storage_format: "
                   "str = '') -> None"),
           "A parameter with the elements of `default_input`: a tensor, an array, numbers, or "
-          "initializer(...). A cell that it is set on names it by its path when it has no name. `layerwise_parallel` "
-          "says that each worker has one of its own, which training with other workers refuses. The last "
-          "two change nothing.")
+          "initializer(...). A cell that it is set on names it by its path when it has no name. "
+          "`layerwise_parallel` says that each worker has one of its own, which training with other workers "
+          "refuses. The last two change nothing.")
       .def_prop_rw(
           "name", [](const PythonParameter& self) { return self.parameter()->name(); },
           [](const PythonParameter& self, std::string name) { self.parameter()->rename(std::move(name)); },
