@@ -9,6 +9,7 @@
 
 #include "muster/base/base.h"
 #include "muster/graph/anomaly.h"
+#include "muster/graph/execution/arenas.h"
 #include "muster/graph/plan.h"
 #include "muster/graph/thread_state.h"
 
@@ -96,7 +97,7 @@ Function::Function(std::string name, Body body)
       }) {}
 
 Function::Function(Private, std::string name, Maker maker)
-    : name_(std::move(name)), maker_(std::move(maker)) {}
+    : name_(std::move(name)), maker_(std::move(maker)), arenas_(std::make_shared<Arenas>()) {}
 
 Function::~Function() = default;
 
@@ -191,8 +192,10 @@ Result<Function::Entry*> Function::trace(std::span<const Tensor> inputs, std::st
   entry->losses = losses_among(graph);
   entry->updates = std::ranges::any_of(
       graph.nodes, [](const Node& node) { return node.op->sharing == Sharing::in_place; });
-  const PlanOptions options{
-      .threads = context.threads, .stage_index = entry->stage_index, .input_homes = entry->homes};
+  const PlanOptions options{.threads = context.threads,
+                            .stage_index = entry->stage_index,
+                            .input_homes = entry->homes,
+                            .arenas = arenas_};
   if (GraphObserver* const observer = process_state().graph_observer) {
     MUSTER_TRY(const bool traces_again, observer->compiling(graph, inputs, options));
     if (traces_again) return this->trace(inputs, extra, context);

@@ -17,6 +17,7 @@
 
 namespace muster::graph {
 
+class Arenas;
 class Plan;
 struct Explanation;  // explanation.h
 
@@ -112,6 +113,7 @@ class Function {
   bool everywhere_ = false;      // all outputs are wanted
   bool op_by_op_ = false;        // it cannot be traced (set_runs_untraceable)
   ExtraDifference extra_difference_ = nullptr;
+  std::shared_ptr<Arenas> arenas_;               // of the plans of all entries
   std::vector<std::unique_ptr<Entry>> entries_;  // the last used first
   std::vector<TraceRecord> traces_;
   std::size_t trace_count_ = 0;

@@ -8,7 +8,8 @@
 namespace muster::graph {
 
 struct Plan::State {
-  explicit State(CompiledPlan made) : compiled(std::move(made)), runner(compiled) {}
+  State(CompiledPlan made, std::shared_ptr<Arenas> arenas)
+      : compiled(std::move(made)), runner(compiled, std::move(arenas)) {}
 
   const CompiledPlan compiled;
   Runner runner;
@@ -19,7 +20,7 @@ Plan::~Plan() = default;
 
 Result<std::unique_ptr<Plan>> Plan::compile(const Graph& graph, const PlanOptions& options) {
   MUSTER_TRY(CompiledPlan compiled, graph::compile(graph, options));
-  return std::unique_ptr<Plan>(new Plan(std::make_unique<State>(std::move(compiled))));
+  return std::unique_ptr<Plan>(new Plan(std::make_unique<State>(std::move(compiled), options.arenas)));
 }
 
 Result<std::vector<Tensor>> Plan::run(std::span<const Tensor> inputs, const RunContext& context) {

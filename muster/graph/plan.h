@@ -14,17 +14,20 @@
 
 namespace muster::graph {
 
+class Arenas;
+
 struct PlanOptions {
   int threads = 1;  // that kernels are chosen for; other numbers work, slower
   // Of a placed graph: the stage to compile. Parameters that it places get their home.
   StageIndex stage_index = {};
   std::vector<std::optional<std::uint32_t>> input_homes = {};  // of the inputs' tensors (Tensor::home)
+  std::shared_ptr<Arenas> arenas = nullptr;                    // of plans that run in turn; null: its own
 };
 
 // What was compiled, which never changes (execution/compiled_plan.h), and the memory of its runs
-// (execution/runner.h). Kernels are chosen, memory is planned once with lifetimes in one arena, arguments are
-// prebuilt; outputs come from a pool whose buffers are used again when their last handle is gone. Threads:
-// one run at a time.
+// (execution/runner.h). Kernels are chosen, memory is planned once with lifetimes in one arena
+// (execution/arenas.h), arguments are prebuilt; outputs come from a pool whose buffers are used again when
+// their last handle is gone. Threads: one run at a time.
 class Plan {
  public:
   static Result<std::unique_ptr<Plan>> compile(const Graph& graph, const PlanOptions& options = {});

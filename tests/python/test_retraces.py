@@ -1,10 +1,12 @@
 """Why something is traced again: `traces` and a warning name the attribute or the argument."""
 
+import resource
+
 import numpy
 import pytest
 
 import muster
-from muster import nn
+from muster import nn, ops
 
 
 class Inner(nn.Cell):
@@ -112,6 +114,27 @@ def test_what_is_traced_again_and_again_is_told_once_with_the_reason(capfd):
     told = [line for line in capfd.readouterr().err.splitlines() if "was traced" in line]
     assert len(told) == 1
     assert "'Net' was traced 9 times" in told[0] and "Inner 'inner': attribute 'scale' was set" in told[0]
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def test_plans_of_many_lengths_have_the_memory_of_the_largest_together():
+    columns = 20_000
+    weights = tensor(4, columns)
+
+    @muster.jit
+    def total(x):
+        return ops.reduce_sum(ops.exp(ops.matmul(x, weights) * 0.25 - 1.0))
+
+    assert float(total(tensor(400, 4))) == pytest.approx(400 * columns)
+    before = resident_bytes()
+    for rows in (*range(390, 290, -10), 400):
+        assert float(total(tensor(rows, 4))) == pytest.approx(rows * columns)
+    assert len(total.traces) == 11
+    assert resident_bytes() - before < 64 << 20  # a plan of its own takes 24 to 31 MB for each
 
 
 def test_an_attribute_that_construct_sets_is_a_part_of_its_trace():

@@ -3,15 +3,16 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <utility>
 
 #include "muster/graph/execution/anomaly_watch.h"
 #include "muster/graph/execution/explain.h"
 
 namespace muster::graph {
 
-Runner::Runner(const CompiledPlan& plan)
+Runner::Runner(const CompiledPlan& plan, std::shared_ptr<Arenas> arenas)
     : plan_(plan),
-      arena_(Buffer::allocate(plan.layout.arena_bytes)),
+      arenas_(arenas != nullptr ? std::move(arenas) : std::make_shared<Arenas>()),
       parameter_addresses_(plan.parameters.size()),
       outputs_(plan.layout.buffers_bytes) {
   make_calls();
@@ -31,8 +32,8 @@ void Runner::make_calls() {
     calls_[i].call = {.inputs = address,
                       .outputs = address + first.inputs.size(),
                       .settings = step.prepared.settings.get(),
-                      .scratch = arena_->data() + plan_.layout.scratch_offset_bytes[step.node],
                       .failure = &calls_[i].failure};
+    patches_.arena.push_back({&calls_[i].call.scratch, 0, plan_.layout.scratch_offset_bytes[step.node]});
     rollback_.add_step(first, plan_.graph, address);
     for (const Node& node : plan_.nodes_of(step)) {
       for (const ValueId id : node.inputs) bind(*address++, plan_.layout.values[id]);
@@ -71,7 +72,7 @@ void Runner::bind(std::byte*& where, const Location& location) {
       where = plan_.graph.captured[location.index].second.bytes();
       return;
     case Location::Kind::arena:
-      where = arena_->data() + location.offset_bytes;
+      patches_.arena.push_back(patch);
       return;
   }
 }
@@ -144,7 +145,14 @@ void Runner::place_buckets(Communicator* sharing) {
   for (const Patch& patch : patches_.buckets) *patch.where = buckets_.memory->data() + patch.offset_bytes;
 }
 
-// All addresses of a run.
+// Another plan may have had it meanwhile, or made it larger.
+void Runner::place_arena(std::byte* arena) {
+  if (arena == arena_) return;
+  for (const Patch& patch : patches_.arena) *patch.where = arena + patch.offset_bytes;
+  arena_ = arena;
+}
+
+// All addresses of a run but those in the arena.
 void Runner::place(std::span<const Tensor> inputs, const RunContext& context) {
   Communicator* const sharing = context.communicator != nullptr && context.communicator->shares_memory()
                                     ? context.communicator
@@ -315,6 +323,8 @@ class Runner::Run {
 
 Result<std::vector<Tensor>> Runner::run(std::span<const Tensor> inputs, const RunContext& context) {
   MUSTER_TRY_VOID(check(inputs, context));
+  const std::shared_ptr<Buffer> arena = arenas_->take(plan_.layout.arena_bytes);
+  place_arena(arena->data());
   place(inputs, context);
   const Result<> done = Run(*this, inputs, context).execute();
   std::vector<Tensor> outputs;

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "muster/graph/execution/arenas.h"
 #include "muster/graph/execution/call_thread.h"
 #include "muster/graph/execution/compiled_plan.h"
 #include "muster/graph/execution/output_buffers.h"
@@ -20,7 +21,8 @@ namespace muster::graph {
 // locks nothing. Threads: one run at a time.
 class Runner {
  public:
-  explicit Runner(const CompiledPlan& plan);
+  // Null: no other plan shares its arenas.
+  explicit Runner(const CompiledPlan& plan, std::shared_ptr<Arenas> arenas = nullptr);
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
@@ -47,6 +49,7 @@ class Runner {
     std::vector<Patch> outputs;
     std::vector<Patch> parameters;
     std::vector<Patch> buckets;  // when they get other memory
+    std::vector<Patch> arena;    // likewise
   };
   // Of an output that has no memory of its own.
   struct Copy {
@@ -73,13 +76,15 @@ class Runner {
   void place(std::span<const Tensor> inputs, const RunContext& context);
   void place_parameters(std::uint64_t seed);
   void place_buckets(Communicator* sharing);
+  void place_arena(std::byte* arena);
   std::vector<Tensor> outputs_here() const;
   std::vector<Tensor> outputs_of_run() const;
   bool reduces_async(const RunContext& context) const;
   CallThread* thread_for(const RunContext& context);
 
   const CompiledPlan& plan_;
-  std::shared_ptr<Buffer> arena_;
+  std::shared_ptr<Arenas> arenas_;
+  std::byte* arena_ = nullptr;         // that the addresses are of
   std::vector<std::byte*> addresses_;  // step by step: of each node the inputs, then the outputs
   std::vector<StepCall> calls_;        // by step
   std::vector<Copy> copies_;
