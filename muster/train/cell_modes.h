@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/base/log.h"
+#include "muster/base/base.h"
 #include "muster/train/callback.h"
 #include "muster/train/state.h"
 

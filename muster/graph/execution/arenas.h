@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "muster/tensor/buffer.h"
+#include "muster/tensor/tensor.h"
 
 namespace muster::graph {
 
