@@ -269,11 +269,16 @@ bool Model::is_divided() const {
   return stages() != nullptr;
 }
 
+std::shared_ptr<const void> Model::predicting() const {
+  auto kept = std::make_shared<const KeptModes>(options_.network);
+  options_.network->set_train(false);
+  return kept;
+}
+
 Result<std::vector<Tensor>> Model::predict(std::span<const Tensor> inputs) {
   const PipelineLayoutScope mine(networks());
   const ActivityScope computing(cluster::WorkPhase::computing);
-  const KeptModes kept(options_.network);
-  options_.network->set_train(false);
+  const auto mode = predicting();
   auto outputs = run_step(*options_.network, inputs);
   note_finished();
   return outputs;

@@ -130,6 +130,9 @@ class Model {
   // The network's parameters by name, on every worker. In a divided job they come from the workers that have
   // them, and all workers make this call.
   Result<std::vector<checkpoint::Entry>> gather_parameters();
+  // The network in its mode of predictions. Within a training, whose callback predicts, its modes come back
+  // when the handle goes.
+  std::shared_ptr<const void> predicting() const;
   // What the network gives, without training.
   Result<std::vector<Tensor>> predict(std::span<const Tensor> inputs);
   // Whether the workers of this job share the network, each with a part of it.

@@ -294,7 +294,7 @@ Result<> Model::Training::step(std::span<const Tensor> batch) {
   // Code that runs op by op may have written something before a call that failed, and moving statistics are
   // written anywhere in a run.
   if (!done && loop_.recovers() && (graph::parameter_writes() != writes || has_statistics()))
-    loop_.call()->set_memory({});
+    loop_.call()->set_memory({.spoilt_by = "the step that failed may have changed parameters or statistics"});
   MUSTER_TRY(std::vector<Tensor> outputs, std::move(done));
   if (step_is_aborted()) return {};
   context_->net_outputs = std::move(outputs);

@@ -304,9 +304,10 @@ Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_on_live(const Re
 }
 
 Result<std::optional<RecoveringCall::Start>> RecoveringCall::go_to_point(const Resumption& next) {
-  if (!next.reason.empty())
+  const std::string& reason = next.reason.empty() ? in_memory_.spoilt_by : next.reason;
+  if (!reason.empty())
     log::warning(
-        fmt::format("all go back to {}: {}{}", to_string(next.id), next.reason, in_brackets(own_state())));
+        fmt::format("all go back to {}: {}{}", to_string(next.id), reason, in_brackets(own_state())));
   const bool takes = next.sources[recovery_.rank()].has_value();
   const bool in_memory = !takes && in_memory_.state == In::fresh && next.id == start_id() && !holds(next.id);
   const bool is_end = next.id == end_id();

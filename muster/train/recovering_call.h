@@ -42,7 +42,8 @@ class RecoveringCall {
   // What this worker has in memory: nothing of use until it is said.
   struct Memory {
     checkpoint::Standing::State state = checkpoint::Standing::State::spoilt;
-    std::uint64_t steps = 0;  // and what else was committed before it: each commit() is one
+    std::uint64_t steps = 0;     // and what else was committed before it: each commit() is one
+    std::string spoilt_by = {};  // for people, where it was of use before
   };
   void set_memory(const Memory& memory) { in_memory_ = memory; }
   // How others may go on from it.

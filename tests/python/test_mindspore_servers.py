@@ -249,4 +249,4 @@ def test_servers_that_are_told_to_end_with_everybody_serve_until_the_workers_hav
             assert "it ends when the last worker has left" in server.output()
         finally:
             server.end()
-    assert list(tmp_path.glob("*.ckpt"))
+    assert list(tmp_path.glob("rank_0/*.ckpt"))

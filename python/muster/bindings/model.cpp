@@ -223,7 +223,7 @@ nb::any predict(PythonModel& self, const nb::args& predict_data) {
     const std::vector<Tensor> made = unwrap(std::move(outputs));
     return nb::borrow<nb::any>(values_object(graph::Values(made.begin(), made.end())));
   }
-  self.model->network()->set_train(false);
+  const auto mode = self.model->predicting();
   return call_cell(nb::cast(self.model->network()), predict_data, nb::kwargs());
 }
 
