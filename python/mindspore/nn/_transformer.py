@@ -96,7 +96,7 @@ class MultiheadAttention(muster.Cell):
         elif self.batch_first:
             query, key, value = (ops.transpose(x, (1, 0, 2)) for x in (query, key, value))
         parts = self._attention_parts(*self._projected(query, key, value), key_padding_mask, attn_mask)
-        # Without a mask every query sees keys: graphs make one op of it anyway, and files have MindSpore's ops.
+        # Without a mask every query sees keys: graphs make one op of it, and files have MindSpore's ops.
         at_once = not need_weights and parts[-1] is not None
         heads, weights = (self._at_once(*parts), None) if at_once else self._weighted(*parts)
         output = self._joined(heads)
