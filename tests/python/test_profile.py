@@ -242,10 +242,10 @@ def test_ops_of_other_threads_are_no_time_of_the_main_thread(tmp_path, capfd):
         other.start()
         other.join()
         ops.relu(square)
-    shares, rank = shares_of(tmp_path)
+    _, rank = shares_of(tmp_path)
     times = {op[1]: op[4] for op in rank.data["ops"]}
     assert rank.shares()["computing"] == times["relu"]
-    assert shares["script"] > 0.9
+    assert rank.shares()["script"] >= times["matmul"]  # in which the main thread waits for the other
     trace = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     threads = {event["name"].split(" ")[0]: event["tid"] for event in trace if event.get("cat") == "op"}
     assert threads == {"matmul": 1, "relu": 0}
