@@ -75,11 +75,10 @@ Values gradients_by(const GradientRule& rule, std::span<const Value> inputs, std
   return made;
 }
 
-bool makes_value(const Graph& graph, ValueId id, std::size_t first) {
-  return std::any_of(graph.nodes.begin() + static_cast<std::ptrdiff_t>(first), graph.nodes.end(),
-                     [id](const Node& node) {
-                       return std::find(node.outputs.begin(), node.outputs.end(), id) != node.outputs.end();
-                     });
+bool makes_value(const Graph& graph, ValueId id) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [id](const Node& node) {
+    return std::find(node.outputs.begin(), node.outputs.end(), id) != node.outputs.end();
+  });
 }
 
 namespace {
@@ -87,7 +86,7 @@ namespace {
 // `history` is the trace or the tape on which `body` is noted.
 template <class History>
 Values noted_outputs(History& history, const std::function<Values()>& body, const std::string& name) {
-  const std::size_t first = history.node_count();
+  const std::size_t first = history.value_count();
   Values outputs = body();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined())

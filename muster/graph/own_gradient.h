@@ -13,7 +13,7 @@ namespace muster::graph {
 Values gradients_by(const GradientRule& rule, std::span<const Value> inputs, std::span<const Value> outputs,
                     std::span<const Value> output_gradients);
 
-// Whether a node from `first` on makes `id`.
-bool makes_value(const Graph& graph, ValueId id, std::size_t first);
+// Whether a node makes `id`.
+bool makes_value(const Graph& graph, ValueId id);
 
 }  // namespace muster::graph

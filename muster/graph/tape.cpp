@@ -42,7 +42,7 @@ Tape* Tape::current() {
 
 bool Tape::makes(const Value& value, std::size_t first) const {
   const auto found = ids_.find(value.identity());
-  return found != ids_.end() && makes_value(graph_, found->second, first);
+  return found != ids_.end() && found->second >= first && makes_value(graph_, found->second);
 }
 
 void own_gradient_on_tapes(std::span<const Value> inputs, std::span<const Value> outputs,

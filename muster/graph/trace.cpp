@@ -156,6 +156,7 @@ std::vector<Value> Trace::gradient(std::span<const Value> losses, std::span<cons
   const std::vector<ValueId> wrt_ids = places(wrt, "what a gradient is wanted for");
   graph_.losses.insert(graph_.losses.end(), loss_ids.begin(), loss_ids.end());
   fuse_attention(graph_, wrt_ids);  // its gradient needs none of the values between
+  reorder_products(graph_, wrt_ids);
   return backward(graph_, loss_ids, wrt_ids, [this](ValueId id) { return at(id); });
 }
 
@@ -175,8 +176,8 @@ bool Trace::has_own_gradient(ValueId value, std::size_t first) const {
 }
 
 bool Trace::makes(const Value& value, std::size_t first) const {
-  return value.is_traced() && value.place().trace.get() == this &&
-         makes_value(graph_, value.place().id, first);
+  return value.is_traced() && value.place().trace.get() == this && value.place().id >= first &&
+         makes_value(graph_, value.place().id);
 }
 
 bool Trace::writes(std::size_t first) const {

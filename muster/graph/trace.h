@@ -103,8 +103,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::size_t own_gradient_count() const { return graph_.own_gradients.size(); }
   // Whether one from `first` on is that of `value`.
   bool has_own_gradient(ValueId value, std::size_t first) const;
-  // Whether a node from `first` on has made `value`.
+  // Whether a node has made `value` since there were `first` values.
   bool makes(const Value& value, std::size_t first) const;
+  std::size_t value_count() const { return graph_.values.size(); }
   // Whether a node from `first` on writes to a parameter.
   bool writes(std::size_t first) const;
   std::size_t node_count() const { return graph_.nodes.size(); }
@@ -210,7 +211,7 @@ class Tape {
   static Tape* current();
   // As those of Trace.
   bool makes(const Value& value, std::size_t first) const;
-  std::size_t node_count() const { return graph_.nodes.size(); }
+  std::size_t value_count() const { return graph_.values.size(); }
 
   // dLoss/dWrt for each of `wrt`, where the losses are `losses` summed. Computes at once; what it runs is
   // noted on the tapes of the scopes around, not on this one.

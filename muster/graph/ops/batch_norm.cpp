@@ -181,6 +181,7 @@ BatchNormSize size_of(const Signature& signature) {
   return {.batch = x[0],
           .channels = x[1],
           .inner = inner,
+          .plane = {x.begin() + 2, x.end()},
           .eps = signature.attributes.get("eps", 1e-5),
           .momentum = signature.attributes.get("momentum", 0.9),
           .training = signature.attributes.get("training", false)};

@@ -48,6 +48,7 @@ void remove_dead(Graph& graph) {
 void fuse(Graph& graph) {
   remove_dead(graph);
   fuse_attention(graph);
+  reorder_products(graph);
   fuse_casts(graph);
   fuse_pads(graph);
   fuse_dense(graph);

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace muster::kernels {
 
 struct BatchNormSize {
   std::int64_t batch = 0;
   std::int64_t channels = 0;
-  std::int64_t inner = 1;  // elements of one plane
+  std::int64_t inner = 1;                // elements of one plane
+  std::vector<std::int64_t> plane = {};  // its axes
   double eps = 1e-5;
   double momentum = 0.9;
   bool training = false;

@@ -30,21 +30,26 @@ constexpr std::int64_t channels_in_blocks_min = 8;  // of fewer, most of a block
 std::vector<Desc> orders(const PrimitiveSetting& setting, const kernels::BatchNormSize& size) {
   const auto type = data_type(setting.dtype);
   const Desc row_major = plain({size.batch, size.channels, size.inner, 1}, type);
-  if (!setting.free || setting.formats.empty() || setting.formats[0] == nullptr) return {row_major};
-  std::vector<Desc> found{desc_of(setting.formats[0], row_major)};
+  if (!setting.free) return {row_major};
+  Dims dims{size.batch, size.channels};
+  dims.insert(dims.end(), size.plane.begin(), size.plane.end());
+  std::vector<Desc> found{desc_of(setting.formats.empty() ? nullptr : setting.formats[0], row_major)};
   for (const std::int64_t block : {16, 8})
-    if (const auto blocks = in_channel_blocks(found.front().get_dims(), type, block);
+    if (const auto blocks = in_channel_blocks(dims, type, block);
         blocks && size.channels >= channels_in_blocks_min)
       found.push_back(*blocks);
   found.push_back(row_major);
   return found;
 }
 
-// The first of them for which oneDNN has a kernel of its own.
+// The first of them for which oneDNN makes code, or else has a kernel of its own: on row-major images that is
+// plain C++, ten times slower than a reorder there and back around the code.
 Desc x_order(const PrimitiveSetting& setting, const kernels::BatchNormSize& size, bool relu) {
   const std::vector<Desc> all = orders(setting, size);
+  const auto is_made = [&](const Desc& x) { return is_jit(forward_desc(x, size, relu)); };
   const auto suits = [&](const Desc& x) { return !is_reference(forward_desc(x, size, relu)); };
-  const auto found = std::ranges::find_if(all, suits);
+  auto found = std::ranges::find_if(all, is_made);
+  if (found == all.end()) found = std::ranges::find_if(all, suits);
   return found == all.end() ? all.front() : *found;
 }
 

@@ -171,15 +171,16 @@ PrimitivePtr make_one(const Descs& d, const Problem& p, Direction direction, con
   return make_forward(d, p, settings);
 }
 
+// `fast`: by code of the library's own, or not at all.
 PrimitivePtr make_convolution(const PrimitiveSetting& setting, const Problem& p, Direction direction,
-                              bool bias, bool relu) {
+                              bool bias, bool relu, bool fast) {
   if (const auto order = incoming_order(setting, p, direction))
     if (PrimitivePtr made = tried(setting.threads, [&] {
           return make_one(*order, p, direction, {.bias = bias, .relu = relu, .fast = true});
         }))
       return made;
   // Its last resorts for bfloat16 are many times slower than what it has for float32.
-  const bool fast = setting.dtype == DType::bfloat16;
+  fast = fast || setting.dtype == DType::bfloat16;
   return tried(setting.threads, [&] {
     return make_one(any_order(setting, p, direction), p, direction,
                     {.bias = bias, .relu = relu, .fast = fast});
@@ -192,12 +193,21 @@ PrimitivePtr make_conv2d(const PrimitiveSetting& setting, const kernels::Conv2dS
                          Direction direction, bool bias, bool relu) {
   if (direction == Direction::grad_weight)
     if (PrimitivePtr made = make_depthwise_grad_weight(setting, size)) return made;
-  return make_convolution(setting, problem_of(size), direction, bias, relu);
+  if (size.groups > 1) {
+    if (PrimitivePtr made = make_fast_conv2d(setting, size, direction, bias, relu)) return made;
+    if (PrimitivePtr made = make_joined_groups(setting, size, direction, bias, relu)) return made;
+  }
+  return make_convolution(setting, problem_of(size), direction, bias, relu, false);
+}
+
+PrimitivePtr make_fast_conv2d(const PrimitiveSetting& setting, const kernels::Conv2dSize& size,
+                              Direction direction, bool bias, bool relu) {
+  return make_convolution(setting, problem_of(size), direction, bias, relu, true);
 }
 
 PrimitivePtr make_conv3d(const PrimitiveSetting& setting, const kernels::Conv3dSize& size,
                          Direction direction) {
-  return make_convolution(setting, problem_of(size), direction, false, false);
+  return make_convolution(setting, problem_of(size), direction, false, false, false);
 }
 
 }  // namespace muster::onednn

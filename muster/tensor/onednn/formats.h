@@ -52,5 +52,10 @@ template <class PrimitiveDesc>
 bool is_reference(const PrimitiveDesc& pd) {
   return std::string_view(pd.impl_info_str()).starts_with("ref");
 }
+// Whether it is code that the library makes for the processor.
+template <class PrimitiveDesc>
+bool is_jit(const PrimitiveDesc& pd) {
+  return std::string_view(pd.impl_info_str()).find("jit") != std::string_view::npos;
+}
 
 }  // namespace muster::onednn

@@ -57,6 +57,12 @@ PrimitivePtr tried(int threads, const Make& make) {
 
 PrimitivePtr make_conv2d(const PrimitiveSetting&, const kernels::Conv2dSize&, Direction, bool bias,
                          bool relu);
+// By code of the library's own, or null.
+PrimitivePtr make_fast_conv2d(const PrimitiveSetting&, const kernels::Conv2dSize&, Direction, bool bias,
+                              bool relu);
+// Null where channels of a group are whole blocks or no few groups are, or where everything has to be plain.
+PrimitivePtr make_joined_groups(const PrimitiveSetting&, const kernels::Conv2dSize&, Direction, bool bias,
+                                bool relu);
 // Null where channels share kernels, or where everything has to be plain.
 PrimitivePtr make_depthwise_grad_weight(const PrimitiveSetting&, const kernels::Conv2dSize&);
 PrimitivePtr make_conv3d(const PrimitiveSetting&, const kernels::Conv3dSize&, Direction);

@@ -238,6 +238,43 @@ TEST(Formats, OfGroupedConvolutionsAreNotThoseThatAreSlow) {
   expect_near_doubles(*function, inputs);
 }
 
+// On row-major images the library has no code of its own for batch_norm, only loops ten times as slow.
+TEST(Formats, OfImagesInRowMajorOrderAreBlocksForBatchNorm) {
+  if (primitive_library() == nullptr) GTEST_SKIP() << "there is no primitive library here";
+  const auto function = value_and_grad(
+      "normed",
+      [](std::span<const Value> in) -> Values {
+        const Value y = apply("batch_norm", {in[0], in[1], in[2], in[3], in[4]}, {{"training", true}});
+        return apply("reduce_sum", {apply("mul", {y, apply("relu", {y})})});
+      },
+      {.parameters = {}, .positions = {0, 1, 2}});
+  const std::vector<Tensor> inputs{normal<float>({2, 12, 9, 7}, 1), normal<float>({12}, 3),
+                                   normal<float>({12}, 4), normal<float>({12}, 5),
+                                   Tensor::from<float>(std::vector(12, 1.0F), {12})};
+  ASSERT_TRUE(function->call(inputs, {}, {}));
+  const std::string text = plan_text(*function);
+  EXPECT_THAT(text, ::testing::ContainsRegex("batch_norm .*-> aBcd(8|16)b"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("batch_norm_grad .*-> aBcd(8|16)b"));
+  expect_near_doubles(*function, inputs);
+}
+
+// With instructions for 8 numbers at once the library has loops alone for groups of 4 channels, which want
+// row-major images.
+TEST(Formats, OfSmallGroupsAreBlocksOfChannels) {
+  if (primitive_library() == nullptr) GTEST_SKIP() << "there is no primitive library here";
+  const auto function = value_and_grad(
+      "grouped",
+      [](std::span<const Value> in) -> Values {
+        const Value y = apply("relu", {apply("conv2d", {in[0], in[1]}, {{"group", std::int64_t{8}}})});
+        return apply("reduce_sum", {apply("mul", {y, y})});
+      },
+      {.parameters = {}, .positions = {0, 1}});
+  const std::vector<Tensor> inputs{normal<float>({2, 32, 9, 7}, 1), normal<float>({24, 4, 3, 3}, 2)};
+  ASSERT_TRUE(function->call(inputs, {}, {}));
+  EXPECT_THAT(plan_text(*function), ::testing::ContainsRegex("conv2d .*-> a"));
+  expect_near_doubles(*function, inputs);
+}
+
 // relu keeps the library's order; the library has no numbers of 8 bytes.
 TEST(Formats, EndAtACastToADtypeThatTheLibraryLacks) {
   for (const DType dtype : {DType::float64, DType::int64, DType::bool_}) {

@@ -124,6 +124,15 @@ inline kernels::Conv2dSize some_conv2d(Numbers& numbers, std::int64_t batch_max)
   return s;
 }
 
+// Many groups with less than a block of channels each.
+inline kernels::Conv2dSize some_conv2d_of_small_groups(Numbers& numbers, std::int64_t batch_max) {
+  kernels::Conv2dSize s = some_conv2d(numbers, batch_max);
+  s.groups = std::vector<std::int64_t>{2, 4, 6, 8, 16, 32}[static_cast<std::size_t>(numbers.from(0, 5))];
+  s.in_channels = s.groups * numbers.from(1, 7);
+  s.out_channels = s.groups * numbers.from(1, 7);
+  return s;
+}
+
 inline kernels::Conv3dSize some_conv3d(Numbers& numbers) {
   kernels::Conv3dSize s;
   s.groups = numbers.coin() ? 1 : numbers.from(1, 3);
@@ -165,14 +174,15 @@ inline kernels::Pool2dSize some_pool2d(Numbers& numbers, std::int64_t batch_max)
 
 // Compares 80 random convolutions of up to `batch_max` samples with the reference; returns how many
 // primitives there were.
-inline int convolve_as_the_reference_does(const PrimitiveLibrary& library, std::int64_t batch_max) {
+inline int convolve_as_the_reference_does(const PrimitiveLibrary& library, std::int64_t batch_max,
+                                          decltype(some_conv2d)& draw = some_conv2d) {
   const std::uint64_t seed = entropy();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   int made = 0;
   for (std::uint64_t number = 0; number < 80; ++number) {
     SCOPED_TRACE(testing::Message() << "number " << number);
     Numbers numbers(seed, number);
-    const kernels::Conv2dSize s = some_conv2d(numbers, batch_max);
+    const kernels::Conv2dSize s = draw(numbers, batch_max);
     const Tensor x = numbers.normal({s.batch, s.in_channels, s.in_height, s.in_width});
     const Tensor weight =
         numbers.normal({s.out_channels, s.in_channels / s.groups, s.kernel_height, s.kernel_width});

@@ -17,6 +17,11 @@ TEST_F(Primitives, ConvolveAsTheReferenceDoes) {
   EXPECT_GT(convolve_as_the_reference_does(*primitive_library(), 3), 400) << "the library refuses too much";
 }
 
+TEST_F(Primitives, ConvolveSmallGroupsAsTheReferenceDoes) {
+  EXPECT_GT(convolve_as_the_reference_does(*primitive_library(), 3, some_conv2d_of_small_groups), 400)
+      << "the library refuses too much";
+}
+
 kernels::Conv2dSize depthwise(Numbers& numbers) {
   kernels::Conv2dSize s;
   s.batch = numbers.from(1, 4);
