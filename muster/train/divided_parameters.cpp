@@ -68,6 +68,27 @@ std::optional<Parameter::Share> share_of(const Parameter& parameter, const Zero&
       .layout = std::move(pieces), .rank = layout.replica, .scatters_gradients = zero.level >= 2};
 }
 
+// One around another, whose own parameters and states are divided by themselves.
+Result<> require_no_wrapper(const nn::Optimizer& optimizer) {
+  if (dynamic_cast<const nn::LARS*>(&optimizer) == nullptr) return {};
+  return fail(Code::not_provided,
+              fmt::format("{} cannot share the state of its optimizer over the workers (Zero, or parameters "
+                          "that are divided over a mesh): leave Zero out, or choose Lamb or an optimizer of "
+                          "muster.nn that updates each element for itself, such as Adam, Momentum or SGD",
+                          optimizer.class_name()));
+}
+
+// Once for each class.
+void tell_of_whole_updates(const nn::Optimizer& optimizer) {
+  const std::string& name = optimizer.class_name();
+  if (rank() != 0 || !process().warnings_given.insert("whole updates of " + name).second) return;
+  log::warning(fmt::format(
+      "{} updates whole parameters, or is written in Python: each worker makes all of its updates, and Zero "
+      "shares nothing of it. The numbers are the same; an optimizer of muster.nn that updates each element "
+      "for itself, such as Adam, Momentum or SGD, saves memory and time",
+      name));
+}
+
 }  // namespace
 
 bool same_pieces(const std::optional<Parameter::Share>& a, const std::optional<Parameter::Share>& b) {
@@ -89,14 +110,11 @@ Result<> divide_optimizer(const nn::Optimizer& optimizer) {
         Code::not_provided,
         "in eager mode ops run one by one, and no state can be shared over the workers (Zero, or parameters "
         "that are divided over a mesh, as parallel.plan does): choose graph mode");
-  if (divides && !optimizer.updates_elements())
-    return fail(
-        Code::not_provided,
-        fmt::format(
-            "{} cannot share its state over the workers (Zero, or parameters that are divided over a "
-            "mesh): its formula needs whole parameters, or is written in Python. Choose an optimizer of "
-            "muster.nn that updates each element for itself, such as Adam, Momentum or SGD",
-            optimizer.class_name()));
+  const bool is_shared = optimizer.updates_elements();
+  if (divides && !is_shared) {
+    MUSTER_TRY_VOID(require_no_wrapper(optimizer));
+    tell_of_whole_updates(optimizer);
+  }
   for (std::size_t i = 0; i < updated.size(); ++i) {
     Parameter& parameter = *updated[i];
     parameter.set_update_counter(optimizer.global_step());
@@ -105,11 +123,13 @@ Result<> divide_optimizer(const nn::Optimizer& optimizer) {
     if (parameter.home() && !is_mesh) continue;
     if (is_mesh || is_over_mesh(parameter)) {
       if (!is_over_mesh(parameter)) MUSTER_TRY_VOID(divide(parameter, std::nullopt));
-      MUSTER_TRY(const std::optional<Parameter::Share> share, share_over_mesh(parameter, zero));
+      MUSTER_TRY(const std::optional<Parameter::Share> share,
+                 share_over_mesh(parameter, is_shared ? zero : Zero{}));
       for (const graph::ParameterPtr& state : optimizer.states_of(i)) MUSTER_TRY_VOID(divide(*state, share));
       continue;
     }
-    const std::optional<Parameter::Share> share = share_of(parameter, zero, layout);
+    const std::optional<Parameter::Share> share =
+        is_shared ? share_of(parameter, zero, layout) : std::nullopt;
     MUSTER_TRY_VOID(divide(parameter, zero.level == 3 ? share : std::nullopt));
     for (const graph::ParameterPtr& state : optimizer.states_of(i)) MUSTER_TRY_VOID(divide(*state, share));
   }

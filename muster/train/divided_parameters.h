@@ -11,7 +11,8 @@
 namespace muster::train {
 
 // As the context has it now: divides what `optimizer` updates and keeps, or makes it whole where nothing is
-// shared any more. Every worker calls it alike. An error where the formula needs whole parameters.
+// shared any more. What a formula of whole parameters, or one in Python, updates stays as a mesh divides it,
+// and whole otherwise; a line says so. Every worker calls it alike. An error for LARS.
 Result<> divide_optimizer(const nn::Optimizer& optimizer);
 
 // Whether a worker has the same of what is divided so, and reduces its gradients alike.

@@ -24,9 +24,10 @@ class Zero:
 
         muster.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True, zero=Zero(2))
 
-    Each worker keeps, and updates, its piece along the first axis. The optimizer is one that updates each
-    element for itself (Adam, Momentum, SGD, not Lamb), in graph mode. `gather_parameters()` and checkpoints
-    hold the whole; to read a divided parameter otherwise is an error.
+    Each worker keeps, and updates, its piece along the first axis, in graph mode, where the optimizer updates
+    each element for itself (Adam, Momentum, SGD). What Lamb or an optimizer written in Python updates and
+    keeps stays whole, and a line says so. `gather_parameters()` and checkpoints hold the whole; to read a
+    divided parameter otherwise is an error.
 
     Args:
         level: 0: nothing. 1: the state of the optimizer. 2: that, and reduced gradients. 3: that, and the
@@ -144,8 +145,8 @@ def plan(
             `zero` is not 0, 1 or 3; the parallel mode is 'data_parallel'; or, at the first step, no plan
             needs so little memory, or the batch cannot be cut so. (Later ones, as the last of an epoch, are
             computed whole by each worker then.)
-        NotImplementedError: As mesh() says; or, at the first step, it runs in eager mode, or the optimizer
-            needs whole parameters (Lamb).
+        NotImplementedError: As mesh() says; or, at the first step, it runs in eager mode, or the optimizer is
+            LARS.
     """
     shared = zero if isinstance(zero, Zero) else None
     zero = zero if shared is None else shared.level

@@ -109,6 +109,24 @@ def test_zero_cuts_the_state_of_a_mesh_further(alone):
         assert held(text)[1] < 0.6 * held(plain[0])[1]
 
 
+LAMB = "nn.Lamb(net.trainable_params(), 0.01)"
+
+
+@pytest.mark.parametrize("zero", ["", ZERO_OVER_MESH], ids=["mesh", "zero"])
+def test_a_formula_of_whole_parameters_keeps_pieces_of_what_it_updates(zero):
+    def script(axes):
+        layouts = (("model", "data"), (None, "model"), ("data", None), None)
+        return mesh_script(axes, layouts).replace("nn.Adam(net.trainable_params(), 0.01)", LAMB)
+
+    code, whole, _ = run_alone(SETUP + script({"data": 1, "model": 1}))
+    assert code == 0, whole
+    for text in outputs(zero + script({"data": 2, "model": 2}), 4):
+        assert losses(text) == pytest.approx(losses(whole), rel=1e-5)
+        assert sums(text) == pytest.approx(sums(whole), rel=1e-5)
+        assert held(text)[0] < held(whole)[0]
+        assert held(text)[1] < held(whole)[1]
+
+
 ERRORS = """
 def told(what, call):
     try:

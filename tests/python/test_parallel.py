@@ -65,7 +65,7 @@ def test_large_parameters_travel_by_themselves_and_are_gathered_again_for_the_wa
     assert 8 < large["reduce_scatter"] < 12
 
 
-def test_a_divided_parameter_says_so_when_it_is_read_and_a_formula_of_whole_parameters_is_refused():
+def test_a_divided_parameter_says_so_when_it_is_read():
     code = ZERO.replace("LEVEL", "1").replace("OPTIMIZER", OPTIMIZERS["Adam"])
     code += """
 try:
@@ -76,18 +76,57 @@ try:
     print(muster.ops.add(optimizer.get_parameters()[2], 1))
 except ValueError as error:
     print("op:", error)
-lamb = nn.Lamb(net.trainable_params(), 0.01)
-try:
-    train.Model(net, nn.CrossEntropyLoss(), lamb).train(1, rows())
-except NotImplementedError as error:
-    print("refused:", error)
 """
     text = outputs(code, 2)[1]
     assert re.search(
         r"divided: '.*' is divided over 2 workers, of which each holds .* gather_parameters", text
     )
     assert re.search(r"op: '.*' is divided over 2 workers", text)
-    assert re.search(r"refused: Lamb cannot share its state", text)
+
+
+WHOLE_FORMULAS = {
+    "Lamb": "nn.Lamb(net.trainable_params(), 0.01)",
+    "written in Python": """None
+
+class Own(nn.Optimizer):
+    def __init__(self, parameters):
+        super().__init__(0.1, parameters)
+        zero = ops.zeros((), muster.float32)
+        self.sizes = [muster.Parameter(zero, f"size.{each.name}", requires_grad=False) for each in parameters]
+
+    def construct(self, gradients):
+        for parameter, size, gradient in zip(self.parameters, self.sizes, gradients):
+            ops.assign(size, ops.add(size, ops.sqrt(ops.reduce_sum(ops.square(parameter)))))
+            ops.assign(parameter, ops.sub(parameter, ops.div(gradient, ops.add(size, 1.0))))
+        self.count_step()
+        return True
+
+optimizer = Own(net.trainable_params())
+""",
+}
+
+
+@pytest.mark.parametrize("name", WHOLE_FORMULAS)
+def test_a_formula_of_whole_parameters_keeps_its_state_whole_and_a_line_says_so(name):
+    texts = {}
+    for level in range(4):
+        code = ZERO.replace("LEVEL", str(level)).replace("OPTIMIZER", WHOLE_FORMULAS[name])
+        texts[level] = outputs(code, 2)
+    for level in range(1, 4):
+        for text, plain in zip(texts[level], texts[0], strict=True):
+            assert values(text) == values(plain)
+            assert losses(text) == losses(plain)
+            assert held(text) == held(plain)
+        assert "updates whole parameters, or is written in Python" in texts[level][0]
+
+
+def test_an_optimizer_around_another_one_is_refused():
+    lars = "nn.LARS(nn.Momentum(net.trainable_params(), 0.05, 0.9))"
+    code = ZERO.replace("LEVEL", "1").replace("OPTIMIZER", lars)
+    code = code.replace("model.train", "try:\n    model.train").replace(
+        "Losses())\n", "Losses())\nexcept NotImplementedError as error:\n    print('refused:', error)\n", 1
+    )
+    assert "refused: LARS cannot share the state of its optimizer" in outputs(code, 2)[1]
 
 
 def test_a_network_of_which_a_worker_has_pieces_is_no_onnx_file(tmp_path):

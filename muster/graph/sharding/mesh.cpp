@@ -344,6 +344,39 @@ class MeshDivider {
     locals_[node.outputs[0]] = {.id = later_.back().outputs[0], .layout = own};
   }
 
+  // Whether it is an update by a formula of whole parameters, and something of them is in pieces.
+  bool needs_wholes(const Node& node) const {
+    return node.op->optimizer.exists() && !is_elementwise_update(*node.op) && writes_pieces(node);
+  }
+
+  // Each rank makes the whole update in memory of its own, and keeps its pieces of it, which are written
+  // behind all calls, as above.
+  void update_wholes(const Node& node) {
+    Node here = node;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
+      here.inputs[i] = as(id, plain(id));
+      if (!node.op->writes(i)) continue;
+      here.inputs[i] = between_.copied(here.inputs[i]);
+      waiting_.insert(root_of(id));
+    }
+    here.outputs = {between_.value(whole_.values[node.inputs[0]])};
+    made_.nodes.push_back(here);
+    note(*node.op, "");
+    for (std::size_t i = 1; i < node.inputs.size(); ++i)
+      if (node.op->writes(i)) keep_piece(node.inputs[i], here.inputs[i]);
+    const TensorLayout own = locals_.at(node.inputs[0]).layout;
+    locals_[node.outputs[0]] = {.id = keep_piece(node.inputs[0], here.outputs[0]), .layout = own};
+  }
+
+  // Of what `id` of the whole graph is to be; the answer is its name from then on.
+  ValueId keep_piece(ValueId id, ValueId made) {
+    const LocalValue& local = locals_.at(id);
+    const ValueId piece = between_.in_layout({.id = made, .layout = plain(id)}, local.layout).id;
+    later_.push_back(assignment(local.id, piece));
+    return later_.back().outputs[0];
+  }
+
   Node assignment(ValueId to, ValueId from) {
     return {.op = &required_op("assign"),
             .inputs = {to, from},
@@ -362,6 +395,7 @@ class MeshDivider {
   // Of a parameter: all that looks like it is divided as it is.
   Result<> write(const Node& node) {
     if (const auto pieces = pieces_of_state(node)) return update_in_pieces(node, *pieces), Result<>{};
+    if (needs_wholes(node)) return update_wholes(node), Result<>{};
     std::vector<TensorLayout> layouts;
     const bool is_elementwise =
         node.op->sharing == Sharing::in_place &&
