@@ -18,7 +18,18 @@ from muster.torch._compiled import part
 from muster.torch._errors import RAISED, failure, name_group
 from muster.torch._rendezvous import see_rank_0_leave
 from muster.torch._sparse import add_sparse
-from muster.torch._tensors import DTYPES, Outputs, check_dense, dtype, readable, reduction, size_bytes
+from muster.torch._tensors import (
+    DTYPES,
+    Outputs,
+    check_dense,
+    dtype,
+    in_reals,
+    readable,
+    reduction,
+    rows_of_ranks,
+    size_bytes,
+    starts_of,
+)
 from muster.torch._watch import watch
 from muster.torch._work import ANY, CollectiveWork
 
@@ -53,33 +64,6 @@ def _check_size(tensor: torch.Tensor, numel: int, what: str) -> None:
 def _check_rank(rank: int, size: int, what: str) -> None:
     if not 0 <= rank < size:
         raise RuntimeError(f"muster: rank {rank} of {what} is none of this group's, 0 to {size - 1}")
-
-
-def _rows(tensor: torch.Tensor, splits, size: int, what: str) -> list[int]:
-    """How many bytes of a tensor belong to each rank: by its rows, equal ones where nothing else is said."""
-    if tensor.dim() == 0:
-        raise RuntimeError(f"muster: {what} is a single number, which has no rows: give it as reshape(1)")
-    rows = tensor.size(0)
-    if not splits:
-        if rows % size != 0:
-            raise RuntimeError(
-                f"muster: {what} has {rows} rows, which {size} ranks do not divide: give split sizes"
-            )
-        splits = [rows // size] * size
-    if len(splits) != size or sum(splits) != rows:
-        raise RuntimeError(
-            f"muster: {what} has {rows} rows, and its split sizes {list(splits)} are not {size} with that sum"
-        )
-    row_bytes = size_bytes(tensor) // rows if rows else 0
-    return [count * row_bytes for count in splits]
-
-
-def _starts(address: int, sizes: list[int]) -> list[int]:
-    starts = []
-    for size in sizes:
-        starts.append(address)
-        address += size
-    return starts
 
 
 class Calls:
@@ -214,12 +198,13 @@ class Calls:
 
     def allreduce(self, tensors, opts):
         tensor = tensors[0]
-        if len(tensors) != 1 or tensor.layout is not torch.strided or not tensor.is_contiguous():
+        is_plain = tensor.layout is torch.strided and tensor.is_contiguous() and tensor.dtype in DTYPES
+        if len(tensors) != 1 or not is_plain:
             return self._allreduce_copied(_only(tensors, "all_reduce"), opts)
         self._sequence += 1
         asynchronous = getattr(opts, "asyncOp", True)  # not there in older ones: they wait for the Work
         address = tensor.data_ptr()
-        kind, what = DTYPES.get(tensor.dtype) or dtype(tensor), reduction(opts.reduceOp)
+        kind, what = DTYPES[tensor.dtype], reduction(opts.reduceOp)
         timeout = self._limit(opts.timeout)
         try:
             call = self._all_reduce(address, address, tensor.numel(), kind, what, asynchronous, timeout)
@@ -230,6 +215,7 @@ class Calls:
     def _allreduce_copied(self, tensor, opts):
         if tensor.layout is torch.sparse_coo:
             return add_sparse(self, tensor, opts)
+        tensor = in_reals(tensor, opts.reduceOp)
         out = Outputs([tensor], filled=True)
         [address] = out.addresses()
 
@@ -270,7 +256,7 @@ class Calls:
 
     def reduce(self, tensors, opts):
         _check_rank(opts.rootRank, self._size, "reduce")
-        tensor = _only(tensors, "reduce")
+        tensor = in_reals(_only(tensors, "reduce"), opts.reduceOp)
         at_root = self._rank == opts.rootRank
         out = Outputs([tensor], filled=True)
         [address] = out.addresses()
@@ -302,6 +288,7 @@ class Calls:
         _check_count(inputs, self._size, "reduce_scatter")
         _check_same(inputs, output, "input")
         _check_size(inputs[self._rank], output.numel(), f"input {self._rank}, which this rank gets,")
+        output, *inputs = [in_reals(tensor, opts.reduceOp) for tensor in (output, *inputs)]
         if len({tensor.numel() for tensor in inputs}) > 1:
             return self._reduce_to_each(output, inputs, opts)
         source = torch.cat([readable(tensor).detach().reshape(-1) for tensor in inputs])
@@ -331,8 +318,8 @@ class Calls:
     def _reduce_scatter_single(self, output, source, opts):
         _check_same([source], output, "input")
         _check_size(source, output.numel() * self._size, f"the input of reduce_scatter on {self._size} ranks")
-        source = readable(source)
-        start, out = self._reduce_scatter(output, source, opts)
+        source = in_reals(readable(source), opts.reduceOp)
+        start, out = self._reduce_scatter(in_reals(output, opts.reduceOp), source, opts)
         return start, [source, out], out.finish()
 
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts):
@@ -456,9 +443,9 @@ class Calls:
     def all_to_all_single(self, output, source, output_splits, input_splits, opts):
         _check_same([source], output, "input")
         source, out = readable(source), Outputs([output])
-        in_sizes = _rows(source, input_splits, self._size, "the input of all_to_all")
-        out_sizes = _rows(output, output_splits, self._size, "the output of all_to_all")
-        ins, outs = _starts(source.data_ptr(), in_sizes), _starts(out.addresses()[0], out_sizes)
+        in_sizes = rows_of_ranks(source, input_splits, self._size, "the input of all_to_all")
+        out_sizes = rows_of_ranks(output, output_splits, self._size, "the output of all_to_all")
+        ins, outs = starts_of(source.data_ptr(), in_sizes), starts_of(out.addresses()[0], out_sizes)
 
         def start(asynchronous, timeout):
             return self.native.all_to_all(

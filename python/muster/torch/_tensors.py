@@ -40,6 +40,11 @@ def reduction(op) -> str:
     return found
 
 
+def in_reals(tensor: torch.Tensor, op) -> torch.Tensor:
+    """A complex tensor as the real numbers that it has, where the reduction takes each by itself."""
+    return torch.view_as_real(tensor) if tensor.is_complex() and reduction(op) in ("sum", "mean") else tensor
+
+
 def dtype(tensor: torch.Tensor) -> str:
     """Raises RuntimeError for dtypes that Muster cannot reduce; it moves all of them."""
     try:
@@ -67,6 +72,33 @@ def check_dense(tensor: torch.Tensor) -> None:
 
 def size_bytes(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
+
+
+def rows_of_ranks(tensor: torch.Tensor, splits, size: int, what: str) -> list[int]:
+    """How many bytes of a tensor belong to each rank: by its rows, equal ones where nothing else is said."""
+    if tensor.dim() == 0:
+        raise RuntimeError(f"muster: {what} is a single number, which has no rows: give it as reshape(1)")
+    rows = tensor.size(0)
+    if not splits:
+        if rows % size != 0:
+            raise RuntimeError(
+                f"muster: {what} has {rows} rows, which {size} ranks do not divide: give split sizes"
+            )
+        splits = [rows // size] * size
+    if len(splits) != size or sum(splits) != rows:
+        raise RuntimeError(
+            f"muster: {what} has {rows} rows, and its split sizes {list(splits)} are not {size} with that sum"
+        )
+    row_bytes = size_bytes(tensor) // rows if rows else 0
+    return [count * row_bytes for count in splits]
+
+
+def starts_of(address: int, sizes: list[int]) -> list[int]:
+    starts = []
+    for size in sizes:
+        starts.append(address)
+        address += size
+    return starts
 
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:

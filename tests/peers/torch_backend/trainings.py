@@ -312,6 +312,19 @@ def case_sparse(rank):
     return found + [round(parameter.sum().item(), 5) for parameter in net.parameters()]
 
 
+def case_complex(rank):
+    """Sums and means of complex numbers, which are those of their two parts."""
+    found = []
+    numbers = torch.arange(1.0, 5.0) + 1j * (rank + 1)
+    for op in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
+        part, other = torch.zeros(2, dtype=torch.complex64), torch.zeros(4, dtype=torch.complex64)
+        dist.reduce_scatter_tensor(part, numbers.conj(), op)
+        dist.reduce_scatter(other, [numbers, 2 * numbers], op)
+        dist.reduce(whole := numbers.clone(), 0, op)
+        found += [torch.view_as_real(one).tolist() for one in (part, other, whole)]
+    return found
+
+
 def muster_sparse_mean(rank):
     """What Gloo refuses: means of sparse tensors, and sums of 16 bits, which are added in 32."""
     mean = torch.sparse_coo_tensor([[rank, 3]], [3.0, 4.0], (4,))
