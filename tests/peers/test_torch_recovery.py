@@ -164,6 +164,7 @@ def ends_of_habit(folder: Path, *options: str) -> list[str]:
         pytest.param("objects", id="ranks-exchange-objects"),
         pytest.param("extra-state", id="modules-have-an-extra-state"),
         pytest.param("stops", id="stop-is-said-for-numbers-of-a-void-step"),
+        pytest.param("sizes", id="sizes-of-buffers-come-from-other-ranks"),
     ],
 )
 def test_what_scripts_do_in_the_loop_comes_back_with_a_killed_rank(tmp_path, habit):

@@ -23,7 +23,7 @@ from muster.torch._errors import FAILURES, failure
 from muster.torch._rejoin import MissingRanksError, Rendezvous
 from muster.torch._rendezvous import master_of
 from muster.torch._state import GroupState
-from muster.torch._void_calls import Cleared, give_own_objects
+from muster.torch._void_calls import Cleared, Outputs, clear, give_own_objects
 
 RECOVERS = "MS_ENABLE_RECOVERY"
 CAME_BACK = "MUSTER_RESTART_COUNT"
@@ -56,10 +56,14 @@ _VOID = _Void()
 
 
 class _Cuttable:
-    """A native call under way, whose failure aborts the step."""
+    """A native call under way, whose failure aborts the step.
 
-    def __init__(self, calls: "RecoveringCalls", call) -> None:
-        self._calls, self._call = calls, call
+    outputs: what it writes, and does not where it fails.
+    """
+
+    def __init__(self, calls: "RecoveringCalls", call, outputs: Outputs) -> None:
+        self._calls, self._call, self._outputs = calls, call, outputs
+        self._is_cut = False
 
     def is_done(self) -> bool:
         return self._call.is_done()
@@ -69,19 +73,26 @@ class _Cuttable:
             return self._call.wait(timeout)
         except FAILURES as error:
             self._calls.cut(error)
+            self._give_zeros()
             return True
+
+    def _give_zeros(self) -> None:
+        if not self._is_cut:
+            self._is_cut = True
+            clear(self._outputs)
 
     def on_done(self, then) -> None:
         def end(error) -> None:
             if isinstance(error, FAILURES):
                 self._calls.note(error)
+                self._give_zeros()
                 error = error if self._calls.raises else None
             then(error)
 
         self._call.on_done(end)
 
     def source(self) -> int:
-        return self._call.source()
+        return _VOID.source() if self._is_cut else self._call.source()
 
 
 def _is_made_for_ddp() -> bool:
@@ -140,7 +151,7 @@ class RecoveringCalls:
 
     def _void(self, error: BaseException, name: str, args: tuple):
         self.cut(error)
-        self._cleared.clear(name, args)
+        clear(self._cleared.outputs(name, args))
         return _VOID
 
     def state(self) -> tuple:
@@ -183,7 +194,9 @@ class RecoveringCalls:
                 if not self.is_in_loop:
                     raise
                 return self._void(error, name, args)
-            return _Cuttable(self, made) if self.is_in_loop and made is not None else made
+            if not self.is_in_loop or made is None:
+                return made
+            return _Cuttable(self, made, self._cleared.outputs(name, args))
 
         if name.startswith("_"):
             raise AttributeError(name)

@@ -10,10 +10,7 @@ import threading
 from torch.distributed import distributed_c10d
 from torch.nn.parallel import DistributedDataParallel
 
-
-def _clear(address: int, size_bytes: int) -> None:
-    if address and size_bytes:
-        ctypes.memset(address, 0, size_bytes)
+from muster.torch._tensors import DTYPES
 
 
 def _in_forward_of_ddp() -> bool:
@@ -23,31 +20,53 @@ def _in_forward_of_ddp() -> bool:
     return frame is not None
 
 
+_ITEM_BYTES = {name: kind.itemsize for kind, name in DTYPES.items()}
+Outputs = list[tuple[int, int]]  # addresses and sizes in bytes
+
+
 class Cleared:
     """Zeros where a call would have written: what torch.empty() has given holds anything, sizes as well."""
 
     def __init__(self, rank: int, size: int) -> None:
         self._rank, self._size = rank, size
 
-    def clear(self, name: str, args: tuple) -> None:
-        """name, args: of the native call, and in its order."""
-        if name in ("broadcast", "all_gather", "all_gather_sizes", "scatter"):
-            getattr(self, f"_{name}")(*args[:3])
+    def outputs(self, name: str, args: tuple) -> Outputs:
+        """What the call writes beside its input. name, args: of the native call, and in its order."""
+        of_call = getattr(self, f"_{name}", None)
+        return of_call(*args) if of_call is not None else []
 
-    def _broadcast(self, data: int, size_bytes: int, root: int) -> None:
+    def _broadcast(self, data: int, size_bytes: int, root: int, *_) -> Outputs:
         # DistributedDataParallel compares its buckets so: it has them already, and takes none that are empty.
-        if root != self._rank and not _in_forward_of_ddp():
-            _clear(data, size_bytes)
+        return [(data, size_bytes)] if root != self._rank and not _in_forward_of_ddp() else []
 
-    def _all_gather(self, _source: int, output: int, size_bytes: int) -> None:
-        _clear(output, size_bytes * self._size)
+    def _all_gather(self, _source: int, output: int, size_bytes: int, *_) -> Outputs:
+        return [(output, size_bytes * self._size)]
 
-    def _all_gather_sizes(self, _source: int, outputs: list[int], sizes: list[int]) -> None:
-        for address, size_bytes in zip(outputs, sizes, strict=True):
-            _clear(address, size_bytes)
+    def _all_gather_sizes(self, _source: int, outputs: list[int], sizes: list[int], *_) -> Outputs:
+        return list(zip(outputs, sizes, strict=True))
 
-    def _scatter(self, _sources: list[int], output: int, size_bytes: int) -> None:
-        _clear(output, size_bytes)
+    def _reduce_scatter(self, _source: int, output: int, count: int, dtype: str, *_) -> Outputs:
+        return [(output, count * _ITEM_BYTES[dtype])]
+
+    def _all_to_all(self, _sources, _sizes, outputs: list[int], sizes: list[int], *_) -> Outputs:
+        return list(zip(outputs, sizes, strict=True))
+
+    def _gather(self, _source: int, size_bytes: int, outputs: list[int], *_) -> Outputs:
+        return [(output, size_bytes) for output in outputs]
+
+    def _scatter(self, _sources: list[int], output: int, size_bytes: int, *_) -> Outputs:
+        return [(output, size_bytes)]
+
+    def _receive(self, data: int, size_bytes: int, *_) -> Outputs:
+        return [(data, size_bytes)]
+
+    _receive_from_any = _receive
+
+
+def clear(outputs: Outputs) -> None:
+    for address, size_bytes in outputs:
+        if address and size_bytes:
+            ctypes.memset(address, 0, size_bytes)
 
 
 class _Objects:
