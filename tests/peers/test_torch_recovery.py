@@ -260,6 +260,32 @@ def test_a_scaler_and_a_scheduler_that_are_not_named_are_told_of(tmp_path):
     assert told.count("uses a scheduler of learning rates that recoverable() is not told of") == 1
 
 
+def test_an_epoch_is_told_to_all_that_the_loader_has(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        """
+import muster.torch, torch
+from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
+class Told:
+    def set_epoch(self, epoch): print(type(self).__name__, epoch)
+class Rows(Told, Dataset):
+    def __len__(self): return 2
+    def __getitem__(self, index): return index
+class Batches(Told, BatchSampler): pass
+class Several:
+    def __init__(self, *loaders): self.loaders = loaders
+    def __iter__(self): return (batch for loader in self.loaders for batch in loader)
+rows, net = Rows(), torch.nn.Linear(2, 2)
+loader = Several(DataLoader(rows, batch_sampler=Batches(SequentialSampler(rows), 2, False)))
+for _ in muster.torch.recoverable(net, torch.optim.SGD(net.parameters(), 0.1), loader, epochs=2):
+    pass
+"""
+    )
+    done = run("TORCH", str(script), "-n", "1", "--preset", "pytorch", PYTHONPATH=PACKAGES)
+    told = re.findall(r"(Rows|Batches) (\d)", done.stdout)
+    assert sorted(told) == [("Batches", "0"), ("Batches", "1"), ("Rows", "0"), ("Rows", "1")], done.stderr
+
+
 def test_a_loop_that_sums_gradients_over_steps_is_told_what_a_death_would_lose(tmp_path):
     told = run_habit(tmp_path, "sums").stderr
     assert told.count("no optimizer has made a step in the first step of recoverable()") == 1

@@ -52,6 +52,11 @@ def _parts_of(loader) -> list:
     return parts
 
 
+def told_of_epochs(loader) -> list:
+    """What has set_epoch(): samplers of rows and of batches, datasets, and those of loaders in a loader."""
+    return [part for part in _parts_of(loader) if callable(getattr(part, "set_epoch", None))]
+
+
 def generators_of(loader) -> list:
     """Those that its parts have: generator= of a DataLoader or a sampler, and a script's own."""
     found = {
@@ -89,8 +94,8 @@ class LoaderPlace:
 
     def __init__(self, loader, sampler, generators: Sequence = (), *, recovers: bool = False) -> None:
         self._generators, self._recovers = generators, recovers
-        self._loader, self._sampler = loader, sampler if sampler is not None else sampler_of_epochs(loader)
-        if self._sampler is not None and not hasattr(self._sampler, "set_epoch"):
+        self._loader, self._told = loader, told_of_epochs(loader) if sampler is None else [sampler]
+        if not all(hasattr(each, "set_epoch") for each in self._told):
             raise ValueError(
                 f"muster: sampler of recoverable() is a {type(self._sampler).__name__} without set_epoch()"
             )
@@ -98,8 +103,8 @@ class LoaderPlace:
         self._batches = None
 
     def _open(self) -> None:
-        if self._sampler is not None:
-            self._sampler.set_epoch(self.epoch)
+        for each in self._told:
+            each.set_epoch(self.epoch)
         if self._recovers:
             end_workers(self._loader)
         self._batches = iter(self._loader)

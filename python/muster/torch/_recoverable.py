@@ -511,10 +511,11 @@ def recoverable(
     model: a module that all ranks have whole, as a rule DistributedDataParallel; several as an nn.ModuleList.
     optimizer: one, or a list. loader: a DataLoader or what else can be iterated again for each epoch.
     lr_scheduler: one, or a list; stepped by the body. sampler: whose set_epoch(epoch) is called where an
-    epoch begins; that of the loader where it has one. states: further objects with state_dict() and
-    load_state_dict() by name, the same on all ranks, and generators of torch, numpy or random, of which each
-    rank has its own (those of the loader, its samplers and its dataset need not be named). save_steps: after
-    so many steps a point is written to MS_RECOVERY_PATH, where the job goes on when all ranks have died.
+    epoch begins; without one, that of all that the loader has (samplers, datasets, loaders). states: further
+    objects with state_dict() and load_state_dict() by name, the same on all ranks, and generators of torch,
+    numpy or random, of which each rank has its own (those of the loader, its samplers and its dataset need
+    not be named). save_steps: after so many steps a point is written to MS_RECOVERY_PATH, where the job goes
+    on when all ranks have died.
 
     Raises ValueError for what cannot be kept: parts of parameters (FSDP, ZeroRedundancyOptimizer), parameters
     that the model has not, states without state_dict(), and behind the first step those of other things than
