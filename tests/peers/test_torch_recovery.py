@@ -165,6 +165,7 @@ def ends_of_habit(folder: Path, *options: str) -> list[str]:
         pytest.param("extra-state", id="modules-have-an-extra-state"),
         pytest.param("stops", id="stop-is-said-for-numbers-of-a-void-step"),
         pytest.param("sizes", id="sizes-of-buffers-come-from-other-ranks"),
+        pytest.param("averages", id="averages-of-weights-are-states"),
     ],
 )
 def test_what_scripts_do_in_the_loop_comes_back_with_a_killed_rank(tmp_path, habit):
@@ -258,6 +259,14 @@ def test_a_scaler_and_a_scheduler_that_are_not_named_are_told_of(tmp_path):
     told = run_habit(tmp_path, "unnamed").stderr
     assert told.count("uses a GradScaler that recoverable() is not told of") == 1
     assert told.count("uses a scheduler of learning rates that recoverable() is not told of") == 1
+
+
+def test_weights_and_optimizers_that_are_not_named_are_told_of(tmp_path):
+    told = run_habit(tmp_path / "untold", "untold-averages").stderr
+    changed = re.findall(r"uses weights that it changes \((\S+)\) that recoverable\(\) is not told of", told)
+    assert sorted(changed) == ["average", "critic", "shadow.shadow"]
+    assert told.count("uses an optimizer (SGD) that recoverable() is not told of") == 1
+    assert "muster: warning" not in run_habit(tmp_path / "named", "averages").stderr
 
 
 def test_an_epoch_is_told_to_all_that_the_loader_has(tmp_path):

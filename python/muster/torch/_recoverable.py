@@ -91,7 +91,7 @@ class Steps(Iterator):
             self._rank, self._size = self._calls.rank, self._calls.size
             named = {name: s for name, s in states.items() if not _generators.is_generator(s)}
             self._state = TrainingState(model, optimizers, named)
-            self._first_step: FirstStep | None = FirstStep(optimizers, list(states.values()))
+            self._first_step: FirstStep | None = FirstStep(model, optimizers, list(states.values()))
             self._begin_recovery()
         self._steps = self._plain() if self._backend is None else self._recovering()
 
@@ -181,6 +181,8 @@ class Steps(Iterator):
         return True
 
     def _begin_step(self) -> None:
+        if self._first_step is not None:
+            self._first_step.begin()
         self._state.keep()
         self._own_generators = _generators.record(self._of_script)
         self._is_in_step = True
@@ -232,7 +234,8 @@ class Steps(Iterator):
                     self._rank,
                     f"the state {name!r} of recoverable() is not the same on rank 0 and rank {other}, and a "
                     "rank that comes back gets it from another: make it of numbers that all ranks have, as "
-                    "all_reduce gives them",
+                    "all_reduce gives them (statistics of normalizations: dist.broadcast(buffer, 0) of each "
+                    "of its buffers())",
                 )
 
     def _leaves_open_passes(self) -> bool:

@@ -131,6 +131,23 @@ class Kept:
         self.value = state["value"]
 
 
+class Shadow:
+    """Averages of weights as scripts write them by hand."""
+
+    def __init__(self, net: nn.Module) -> None:
+        self.shadow = {name: value.detach().clone() for name, value in net.named_parameters()}
+
+    def update(self, net: nn.Module) -> None:
+        for name, value in net.named_parameters():
+            self.shadow[name] = 0.9 * self.shadow[name] + 0.1 * value.detach()
+
+    def state_dict(self) -> dict:
+        return {"shadow": self.shadow}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.shadow = state["shadow"]
+
+
 def loader() -> DataLoader:
     rows = Rows()
     if HABIT == "generators":
@@ -197,7 +214,11 @@ def main() -> None:
     learning = list(net.parameters())[:-2] if HABIT == "later" else list(net.parameters())
     optimizer = WideSgd(learning) if HABIT == "wide" else torch.optim.Adam(learning, 0.01)
     noise, own, mean = torch.Generator().manual_seed(RANK), Kept(), Kept()
+    average, shadow = torch.optim.swa_utils.AveragedModel(model), Shadow(net)
     states = {"generators": {"noise": noise}, "own-losses": {"losses": own}, "numpy": {"losses": mean}}
+    states["averages"] = {"average": average, "shadow": shadow}
+    critic = nn.Linear(4, 1)
+    others = torch.optim.SGD(critic.parameters(), 0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=4.0, enabled=HABIT == "unnamed")
     rates = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9) if HABIT == "unnamed" else None
     steps = muster.torch.recoverable(net, optimizer, loader(), EPOCHS, states=states.get(HABIT))
@@ -219,6 +240,14 @@ def main() -> None:
             scaler.update()
         if rates is not None:
             rates.step()
+        if "averages" in HABIT:
+            average.update_parameters(model)
+            for buffer in average.buffers():
+                dist.broadcast(buffer, 0)
+            shadow.update(net)
+        if HABIT == "untold-averages":
+            critic(y).sum().backward()
+            others.step()
         own.value += loss.item()
         summed = loss.detach().float()
         dist.all_reduce(summed)
@@ -233,6 +262,7 @@ def main() -> None:
     rates = [group.get("lr") for group in optimizer.param_groups]
     learned = [*net.parameters(), *net.buffers(), *kept]
     learned += [float(mean.value)] if HABIT == "numpy" else []
+    learned += [*average.parameters(), *shadow.shadow.values()]
     print(f"rank {RANK} end {digest(*learned, rates, torch.rand(2))} in epoch {epoch}", flush=True)
     dist.destroy_process_group()
 
