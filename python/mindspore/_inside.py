@@ -114,8 +114,10 @@ class _CallbackManager:
 
     def __init__(self, callbacks=None):
         several = isinstance(callbacks, (list, tuple))
-        self._callbacks = list(callbacks) if several else [callbacks] if callbacks else []
+        self._callbacks = list(callbacks) if several else [] if callbacks is None else [callbacks]
         self._entered = contextlib.ExitStack()
+        for each in self._callbacks:
+            _check_callback(each)
 
     def __enter__(self):
         for each in self._callbacks:
@@ -137,6 +139,13 @@ class _CallbackManager:
                     getattr(each, defined)(run_context)
 
         return call
+
+
+def _check_callback(each) -> None:
+    from mindspore.train import Callback
+
+    if not isinstance(each, Callback):
+        raise TypeError(f"CallbackManager: callbacks are Callbacks or a list of them, not {each!r}")
 
 
 def _defines(callback, name: str) -> bool:
@@ -179,7 +188,9 @@ _HERE = {
     "mindspore.nn.wrap.loss_scale": "_grad_overflow",
     "mindspore.parallel._utils": "_device_number_check _get_parameter_broadcast _is_sharding_propagation",
     "mindspore.train._utils": "_make_directory",
-    "mindspore.train.callback._callback": "_CallbackManager _handle_loss _set_cur_net:set_cur_net",
+    "mindspore.train.callback._callback": (
+        "_CallbackManager _CallbackManager:CallbackManager _handle_loss _set_cur_net:set_cur_net"
+    ),
     "mindspore.train": "_CallbackManager _set_cur_net",
     "mindspore.train.model": "_CallbackManager _StepSync _transfer_tensor_to_tuple",
 }
@@ -199,6 +210,9 @@ _ELSEWHERE = {
         )
     },
     "mindspore.ops": {"Tensor": "muster.Tensor", "Parameter": "muster.Parameter"},
+    "mindspore.train.callback._callback": {
+        "InternalCallbackParam": "mindspore.train._more_callbacks.InternalCallbackParam"
+    },
     "mindspore.train._utils": {"check_value_type": "mindspore._checkparam.check_value_type"},
     "mindspore.train.model": {
         "DatasetHelper": "mindspore.train.DatasetHelper",

@@ -33,6 +33,8 @@ mindspore.ops.Tensor
 mindspore.parallel._utils._is_sharding_propagation
 mindspore.train._utils._make_directory
 mindspore.train._utils.check_value_type
+mindspore.train.callback._callback.CallbackManager
+mindspore.train.callback._callback.InternalCallbackParam
 mindspore.train.callback._callback._handle_loss
 mindspore.train.callback._callback.set_cur_net
 mindspore.train.callback._CallbackManager

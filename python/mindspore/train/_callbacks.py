@@ -1,18 +1,12 @@
 """Callbacks with MindSpore's arguments."""
 
 import os
+import time
 
 import muster.train
 from mindspore import _device, _names
-from muster.train import (
-    Callback,
-    EarlyStopping,
-    LambdaCallback,
-    LearningRateScheduler,
-    LossMonitor,
-    ProgressBar,
-    ReduceLROnPlateau,
-)
+from mindspore.train import _by_hand
+from muster.train import Callback, LambdaCallback, ProgressBar
 
 
 class _ContextType(type):
@@ -50,6 +44,16 @@ class RunContext(metaclass=_ContextType):
         return self._stop_requested
 
 
+@_by_hand.acting(step_end=_by_hand.print_loss, on_train_epoch_end=_by_hand.print_metrics)
+class LossMonitor(muster.train.LossMonitor):
+    """muster.train.LossMonitor."""
+
+    def __init__(self, per_print_times=1):
+        super().__init__(per_print_times)
+        _by_hand.noted(self, every=per_print_times, last=0)
+
+
+@_by_hand.acting(epoch_begin=_by_hand.start_clock, epoch_end=_by_hand.print_time)
 class TimeMonitor(muster.train.TimeMonitor):
     """muster.train.TimeMonitor."""
 
@@ -57,6 +61,81 @@ class TimeMonitor(muster.train.TimeMonitor):
         if not isinstance(data_time, bool):
             raise TypeError(f"TimeMonitor: data_time is True or False, not {data_time!r}")
         super().__init__(data_size, data_time)
+        _by_hand.noted(self, data_size=data_size, began=time.monotonic())
+
+
+@_by_hand.acting(step_end=_by_hand.schedule_rate)
+class LearningRateScheduler(muster.train.LearningRateScheduler):
+    """muster.train.LearningRateScheduler."""
+
+    def __init__(self, learning_rate_function):
+        super().__init__(learning_rate_function)
+        _by_hand.noted(self, function=learning_rate_function)
+
+
+@_by_hand.acting(on_train_end=_by_hand.print_stop)
+class EarlyStopping(muster.train.EarlyStopping):
+    """muster.train.EarlyStopping."""
+
+    def __init__(
+        self,
+        monitor="eval_loss",
+        min_delta=0,
+        patience=0,
+        verbose=False,
+        mode="auto",
+        baseline=None,
+        restore_best_weights=False,
+    ):
+        chosen = _by_hand.mode_of(mode, monitor)
+        super().__init__(monitor, min_delta, patience, verbose, chosen, baseline, restore_best_weights)
+        _by_hand.watching(
+            self,
+            **{"monitor": monitor, "min_delta": abs(min_delta), "patience": patience, "verbose": verbose},
+            **{"mode": mode, "baseline": baseline, "restores": restore_best_weights},
+        )
+
+    def on_train_begin(self, run_context):
+        """Begins anew."""
+        if isinstance(run_context, muster.train.CallbackContext):
+            super().on_train_begin(run_context)
+        _by_hand.begin_watching(_by_hand.of(self))
+
+    def on_train_epoch_end(self, run_context):
+        """Asks for the end where nothing has got better for `patience` epochs."""
+        if isinstance(run_context, muster.train.CallbackContext):
+            _by_hand.stop_of_model(self, super().on_train_epoch_end, run_context)
+        else:
+            _by_hand.stop_early(_by_hand.of(self), run_context.original_args(), run_context)
+
+    @property
+    def stopped_epoch(self):
+        """The epoch behind which the training was ended; 0: it was not."""
+        return _by_hand.of(self).stopped_epoch
+
+
+@_by_hand.acting(on_train_begin=_by_hand.begin_watching, on_train_epoch_end=_by_hand.reduce_rate)
+class ReduceLROnPlateau(muster.train.ReduceLROnPlateau):
+    """muster.train.ReduceLROnPlateau."""
+
+    def __init__(
+        self,
+        monitor="eval_loss",
+        factor=0.1,
+        patience=10,
+        verbose=False,
+        mode="auto",
+        min_delta=1e-4,
+        cooldown=0,
+        min_lr=0,
+    ):
+        chosen = _by_hand.mode_of(mode, monitor)
+        super().__init__(monitor, factor, patience, verbose, chosen, min_delta, cooldown, min_lr)
+        _by_hand.watching(
+            self,
+            **{"monitor": monitor, "factor": factor, "patience": patience, "verbose": verbose},
+            **{"mode": mode, "min_delta": abs(min_delta), "cooldown": cooldown, "min_lr": min_lr},
+        )
 
 
 def _appended(append_info) -> dict | None:
@@ -134,7 +213,7 @@ class CheckpointConfig(muster.train.CheckpointConfig):
             _device.note_once(
                 "note: async_save has no effect: a checkpoint is on disk before training goes on"
             )
-        self.append_dict = _appended(append_info)
+        self.append_dict, self.saved_network = _appended(append_info), saved_network
         super().__init__(
             save_checkpoint_steps,
             save_checkpoint_seconds,
@@ -146,6 +225,7 @@ class CheckpointConfig(muster.train.CheckpointConfig):
         )
 
 
+@_by_hand.acting(begin=_by_hand.begin_saving, step_end=_by_hand.save_step, end=_by_hand.save_last)
 class ModelCheckpoint(muster.train.ModelCheckpoint):
     """Writes DIRECTORY/PREFIX-EPOCH_STEP.ckpt, or .safetensors."""
 
@@ -156,11 +236,12 @@ class ModelCheckpoint(muster.train.ModelCheckpoint):
                     _names.sentence(f"mindspore.train.ModelCheckpoint({name}=function)")
                 )
         super().__init__(prefix, directory, config)
+        _by_hand.noted(self, given=prefix, directory=directory or ".", config=config or CheckpointConfig())
 
     @property
     def latest_ckpt_file_name(self):
         """The whole path of the last file that was written; '' before."""
-        name = super().latest_ckpt_file_name
+        name = super().latest_ckpt_file_name or _by_hand.latest_file(self)
         return os.path.realpath(name) if name else name
 
 
