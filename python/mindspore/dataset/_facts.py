@@ -152,10 +152,33 @@ class Facts:
         self._passes = 0
 
     def set_init_step(self, init_step):
-        """The next pass begins behind so many rows."""
+        """Iterators that are made from then on, and a training of a Model, go on behind so many items: passes
+        that these fill are over, and of the one at hand the first items are left out."""
         _checks.whole("init_step", init_step, 0)
         self._init_step = init_step
 
     def get_init_step(self):
-        """Where set_init_step has the next pass begin."""
-        return getattr(self, "_init_step", 0)
+        """The items that set_init_step leaves out, of this dataset or of the only one below it."""
+        own = self.__dict__.get("_init_step")
+        if own is not None:
+            return own
+        return self.children[0].get_init_step() if len(self.children) == 1 else 0
+
+    def _go_on(self):
+        """Has the next pass be the one that set_init_step begins with: its number, and how many of its items
+        are left out."""
+        if not (step := self.get_init_step()):
+            return 0, 0
+        number, left_out = divmod(step, self.get_dataset_size())
+        self._count_passes(number)
+        return number, left_out
+
+    def _count_passes(self, number):
+        """Has the next pass be the one of this number, here and in what this is made of."""
+        self._passes = number
+        if self._pipeline is not None:
+            self._pipeline = self._pipeline.repeat(1)  # which counts its passes anew
+            for _ in range(number):
+                iter(self._pipeline.create_tuple_iterator(1, True)).close()
+        for each in self.children:
+            each._count_passes(number)

@@ -1,6 +1,7 @@
 """Loops over datasets: each pass goes on where it was left, and a new one begins behind its end."""
 
 import functools
+import itertools
 import weakref
 from _thread import _local  # threading takes longer to import
 
@@ -158,7 +159,7 @@ def _forget(gone):
 class Iterator:
     """`num_epochs` passes over a dataset (-1: without end); a `for` loop takes what is left of one."""
 
-    def __init__(self, dataset, num_epochs, output_numpy, do_copy=False):
+    def __init__(self, dataset, num_epochs, output_numpy, do_copy=False, _is_further_pass=False):
         _checks.of_type("num_epochs", num_epochs, int)
         if num_epochs != -1 and num_epochs < 1:
             raise RuntimeError(f"num_epochs should be either -1 or positive, but got: {num_epochs}")
@@ -166,7 +167,8 @@ class Iterator:
         _checks.of_type("do_copy", do_copy, bool)
         self._dataset, self._left, self._as_numpy = dataset, num_epochs, output_numpy
         self._pass = None
-        self._number = 0  # of its next pass
+        # The number of its next pass, and how many items of that are left out.
+        self._number, self._left_out = (0, 0) if _is_further_pass else dataset._go_on()
         self._closed = False
         ITERATORS_LIST.append(weakref.ref(self, _forget))
 
@@ -190,7 +192,9 @@ class Iterator:
                 "The number of epochs that were asked for (num_epochs) is over: make a new iterator"
             )
         self._left -= self._left > 0
-        self._pass = self._dataset._begin_pass(self._as_numpy, self._number)
+        rows = self._dataset._begin_pass(self._as_numpy, self._number)
+        left_out, self._left_out = self._left_out, 0
+        self._pass = itertools.islice(rows, left_out, None) if left_out else rows
         self._number = None if self._number is None else self._number + 1
 
     def __getattr__(self, name):

@@ -213,11 +213,14 @@ class _Passes:
 
 
 class _Epochs:
-    """Passes over a dataset whose rows are made in Python: they are told their numbers."""
+    """Passes over a dataset whose rows are made in Python, or that go on at a step: told their numbers."""
+
+    _pipeline = None  # which the Model would read by itself
 
     def __init__(self, dataset):
         self._dataset = dataset
-        self._begun = 0
+        self._begun = None  # passes, of the dataset
+        self._size_varies = dataset._size_varies or dataset.get_init_step() > 0  # of its first pass, then
 
     def __getattr__(self, name):
         return getattr(self._dataset, name)
@@ -226,7 +229,11 @@ class _Epochs:
         return len(self._dataset)
 
     def __iter__(self):
-        made = self._dataset.create_tuple_iterator(num_epochs=1)
+        from mindspore.dataset import _iterators
+
+        made = _iterators.TupleIterator(self._dataset, 1, False, _is_further_pass=self._begun is not None)
+        if self._begun is None:
+            self._begun = made._number
         made._number, self._begun = self._begun, self._begun + 1
         return made
 
@@ -265,8 +272,9 @@ def _passes(dataset):
 def _epochs(dataset):
     """A dataset to train with, as muster.Model takes it."""
     passes = _passes(dataset)
-    is_made_in_python = hasattr(passes, "_pipeline") and passes._pipeline is None
-    return _Epochs(passes) if is_made_in_python else passes
+    if not hasattr(passes, "_pipeline"):
+        return passes
+    return _Epochs(passes) if passes._pipeline is None or passes.get_init_step() else passes
 
 
 def _named_metrics(metrics, loss_fn, eval_network, eval_indexes):
