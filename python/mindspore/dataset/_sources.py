@@ -108,6 +108,16 @@ class MappableDataset(_origins.Placed, Dataset):
         return made
 
 
+def _ends_once_for_all(source) -> bool:
+    """Whether it is an iterator of Python's own, which nothing begins anew: iter([...]), map, an open file.
+
+    A pass that finds text in the first row is made once more in Python, so what was read must be kept.
+    """
+    kind = type(source)
+    is_iterator = hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools", "_io", "_csv")
+    return is_iterator and kind.__name__ not in ("count", "cycle", "repeat")  # those end never
+
+
 def _rows_module():
     from mindspore.dataset import _rows
 
@@ -245,7 +255,7 @@ class GeneratorDataset(MappableDataset):
         collate_fn=None,
     ):
         call = "mindspore.dataset.GeneratorDataset"
-        if isinstance(source, zip) or type(source).__name__ == "generator":
+        if _ends_once_for_all(source):
             source = _rows_module().Kept(source)
         if (
             not callable(source)
