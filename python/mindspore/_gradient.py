@@ -221,6 +221,11 @@ def _apart(flows, inputs):
     return ops.mul(flows, 1) if any(flows is each for each in inputs) else flows
 
 
+def others_of(results):
+    """What stands behind the first result: one as it is, more as a tuple."""
+    return results[1] if len(results) == 2 else tuple(results[1:])
+
+
 def vjp(fn, *inputs, weights=None, has_aux=False):
     """The result of fn(*inputs), and a function that gives the gradients of the inputs for those of the
     result; with `weights` also of the parameters, with `has_aux` what stands behind the first result."""
@@ -240,7 +245,7 @@ def vjp(fn, *inputs, weights=None, has_aux=False):
     results = fn(*inputs)
     if has_aux:
         require_more(results)
-    return (results[0], pulled, *results[1:]) if has_aux else (results, pulled)
+    return (results[0], pulled, others_of(results)) if has_aux else (results, pulled)
 
 
 def jvp(fn, inputs, v, has_aux=False):
@@ -271,7 +276,7 @@ def jvp(fn, inputs, v, has_aux=False):
 
     moved = inner(flows, inputs)
     moved = moved[0] if is_one else moved
-    return (first, moved, *results[1:]) if has_aux else (results, moved)
+    return (first, moved, others_of(results)) if has_aux else (results, moved)
 
 
 def jacrev(fn, grad_position=0, has_aux=False):

@@ -119,6 +119,28 @@ def test_so_it_is_for_products_with_jacobians():
             call()
 
 
+def test_one_result_behind_the_loss_is_no_tuple():
+    for call in (
+        lambda f: ops.vjp(f, _X, has_aux=True),
+        lambda f: ms.vjp(f, _X, has_aux=True),
+        lambda f: ops.jvp(f, _X, _Y, has_aux=True),
+        lambda f: ms.jvp(f, _X, _Y, has_aux=True),
+    ):
+        assert call(lambda x: (x * 3, x + 1))[2].asnumpy().tolist() == [2, 3]
+        others = call(lambda x: (x * 3, x, x + 1))[2]
+        assert [each.asnumpy().tolist() for each in others] == [[1, 2], [2, 3]]
+
+
+@pytest.mark.parametrize("of", [ops.vjp, ms.vjp])
+def test_a_product_of_one_input_is_a_tuple_and_counts_an_input_as_flow_once(of):
+    results, pulled = of(nn.ReLU(), _X)
+    assert results.asnumpy().tolist() == [1, 2]
+    (by_other,) = pulled(_Y)
+    assert by_other.asnumpy().tolist() == [3, 4]
+    (by_itself,) = of(lambda x: x * 3, _X)[1](_X)
+    assert by_itself.asnumpy().tolist() == [3, 6]
+
+
 class _Named(nn.Cell):
     def construct(self, x, *, a, b):
         return x * a + b * 2

@@ -1,51 +1,12 @@
 """mindspore.ops: products with Jacobians, and Jacobians."""
 
-import muster
 from mindspore import _gradient
-from mindspore._gradient import jacfwd, jacrev, require_more
+from mindspore._gradient import jacfwd, jacrev, others_of, vjp
 from muster import ops
 
 
 def _several(results):
     return results if isinstance(results, tuple) else (results,)
-
-
-def _weighed(fn, positions, inputs, flows, has_aux=False):
-    """The gradients of sum(results * flows)."""
-
-    def loss(*args):
-        made = fn(*args)
-        made = made[:1] if has_aux else _several(made)
-        total = None
-        for result, flow in zip(made, flows, strict=True):
-            part = ops.reduce_sum(ops.mul(result, flow))
-            total = part if total is None else ops.add(total, part)
-        return total
-
-    return muster.value_and_grad(loss, positions)(*inputs)[1]
-
-
-def vjp(fn, *inputs, weights=None, has_aux=False):
-    """(results, a function of their gradients that gives those of the inputs)."""
-    results = fn(*inputs)
-    positions = tuple(range(len(inputs)))
-
-    def pulled(*flows):
-        flows = flows[0] if len(flows) == 1 and isinstance(flows[0], tuple) else flows
-        if weights is None:
-            made = _weighed(fn, positions if len(inputs) > 1 else 0, inputs, flows, has_aux)
-            return made if isinstance(made, tuple) else (made,) if len(inputs) > 1 else made
-
-        def loss(*args):
-            parts = zip(_several(fn(*args)), flows, strict=False)
-            return sum(ops.reduce_sum(ops.mul(a, b)) for a, b in parts)
-
-        return muster.value_and_grad(loss, positions, weights)(*inputs)[1]
-
-    if has_aux:
-        require_more(results)
-        return results[0], pulled, tuple(results[1:])
-    return results, pulled
 
 
 def jvp(fn, inputs, v, has_aux=False):
@@ -63,7 +24,7 @@ def jvp(fn, inputs, v, has_aux=False):
         part = ops.matmul(flat, ops.reshape(direction, (-1, 1)))
         total = part if total is None else ops.add(total, part)
     moved = ops.reshape(total, result.shape)
-    return (result, moved, tuple(made[1:])) if has_aux else (result, moved)
+    return (result, moved, others_of(made)) if has_aux else (result, moved)
 
 
 def _counts(x, axes):
