@@ -26,6 +26,19 @@ def test_an_axis_may_be_called_dim():
     assert _lists(_X.split(1, 0)) == [[[1, 2]], [[3, 4]]]
 
 
+def test_the_names_of_a_call_choose_among_the_two_ways_of_max_and_min():
+    upper = Tensor([[True, True], [False, False]])
+    assert _lists(_X.max(0)) == [[3, 4], [1, 1]]
+    assert _lists(_X.max(0, True)) == _lists(_X.max(dim=0, keepdim=True)) == [[[3, 4]], [[1, 1]]]
+    # A name of the older method asks for the values alone, also with its default.
+    assert _X.max(0, initial=9).tolist() == [9, 9]
+    assert _X.min(0, False, initial=9, where=upper).tolist() == [1, 2]
+    assert _X.max(0, keepdims=True).tolist() == _X.max(0, True, where=True).tolist() == [[3, 4]]
+    assert _X.max(0, True, return_indices=False).tolist() == [[3, 4]]
+    assert _lists(_X.max(axis=1, initial=3.5, return_indices=True))[0] == [3.5, 4]
+    assert _X.max(None, True).shape == _X.min(keepdims=True).shape == ()
+
+
 def test_itemset_gives_another_tensor():
     assert _X.itemset((0, 1), 9.0).tolist() == [[1, 9], [3, 4]]
     assert _X.itemset(2, 9.0).tolist() == [[1, 2], [9, 4]]

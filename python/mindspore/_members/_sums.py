@@ -55,58 +55,55 @@ def any(self, axis=None, keep_dims=False, *, dim=None, keepdim=False):
     return ops.reduce_any(cast(self, muster.bool_), _axes(self, axis, dim, "any"), keep_dims or keepdim)
 
 
-def _extreme(tensor, position, axis, keepdims, initial, where, indices, numpy_like, with_index):
-    """(value, index) along an axis that stands as a position, or what numpy gives by names."""
-    if position and not isinstance(position[0], tuple | list):
-        axis, keepdims = (*position, keepdims)[:2]
-        indices = True
-    elif position:
-        axis = position[0]
-    if indices and isinstance(axis, int):
-        return with_index(tensor, axis, keepdims)
-    return numpy_like(
-        tensor, None if axis == () else axis, keepdims, initial, where
-    )  # of several axes no index
+def _extreme(tensor, position, dim, keepdim, older, numpy_like, with_index):
+    """(values, indices) by an axis as a position or `dim`; by a name of `older` the values alone.
+
+    A call chooses one of MindSpore's two methods by the names it uses, also where these say their default.
+    """
+    said = {name: value for name, value in older.items() if value is not ...}
+    given = dict(zip(("axis", "keepdims"), position, strict=False)) | said
+    axis = given.get("axis") if dim is None else dim
+    axis = None if axis == () else axis
+    keepdims = axis is not None and given.get("keepdims", keepdim)
+    initial, where = said.get("initial"), said.get("where", True)
+    alone = dim is None and said and not said.get("return_indices", False)
+    if alone or not isinstance(axis, int):  # of several axes there is no index
+        return numpy_like(tensor, axis, keepdims, initial, where)
+    return with_index(tensor, axis, keepdims, initial=initial, where=None if where is True else where)
 
 
 def max(
     self,
     *position,
-    axis=None,
-    keepdims=False,
-    initial=None,
-    where=True,
-    return_indices=False,
+    axis=...,
+    keepdims=...,
+    initial=...,
+    where=...,
+    return_indices=...,
     dim=None,
     keepdim=False,
 ):
-    """The greatest element; (values, indices) by a position, `dim` or `return_indices` along an axis."""
-    kept = keepdims or keepdim
-    if dim is not None:
-        position = (dim, kept)
-    return _extreme(
-        self, position, axis, kept, initial, where, return_indices, _reductions.max, argmax_with_value
-    )
+    """The greatest element; (values, indices) by an axis as a position, by `dim` or with `return_indices`."""
+    older = {"axis": axis, "keepdims": keepdims, "initial": initial, "where": where}
+    older["return_indices"] = return_indices
+    return _extreme(self, position, dim, keepdim, older, _reductions.max, named.max)
 
 
 def min(
     self,
     *position,
-    axis=None,
-    keepdims=False,
-    initial=None,
-    where=True,
-    return_indices=False,
+    axis=...,
+    keepdims=...,
+    initial=...,
+    where=...,
+    return_indices=...,
     dim=None,
     keepdim=False,
 ):
-    """The smallest element; (values, indices) by a position, `dim` or `return_indices` along an axis."""
-    kept = keepdims or keepdim
-    if dim is not None:
-        position = (dim, kept)
-    return _extreme(
-        self, position, axis, kept, initial, where, return_indices, _reductions.min, argmin_with_value
-    )
+    """The smallest element; (values, indices) by an axis as a position, by `dim` or with `return_indices`."""
+    older = {"axis": axis, "keepdims": keepdims, "initial": initial, "where": where}
+    older["return_indices"] = return_indices
+    return _extreme(self, position, dim, keepdim, older, _reductions.min, named.min)
 
 
 def _index(tensor, axis, keepdims, index_of, dtype):
