@@ -129,3 +129,9 @@ def test_checkpoint_config_checks_its_numbers(name):
     for value in (True, 1.5, "a"):
         with pytest.raises(TypeError, match=name):
             CheckpointConfig(**{name: value})
+
+
+def test_infinities_become_the_greatest_number_of_their_own_dtype(mode):
+    x = Tensor([float("inf"), float("-inf"), float("nan"), 3.0], ms.float16)
+    for found in (ops.nan_to_num(x), ms.mint.nan_to_num(x, None, None, None), x.nan_to_num()):
+        assert found.asnumpy().tolist() == [65504, -65504, 0, 3]
