@@ -135,3 +135,12 @@ def test_infinities_become_the_greatest_number_of_their_own_dtype(mode):
     x = Tensor([float("inf"), float("-inf"), float("nan"), 3.0], ms.float16)
     for found in (ops.nan_to_num(x), ms.mint.nan_to_num(x, None, None, None), x.nan_to_num()):
         assert found.asnumpy().tolist() == [65504, -65504, 0, 3]
+
+
+def test_the_mean_of_squares_of_whole_numbers_is_a_float(mode):
+    x, y = Tensor([1, 2, 3], ms.int32), Tensor([3, 1, 1], ms.int32)
+    assert ops.mse_loss(x, y).dtype == ms.float32
+    assert ops.mse_loss(x, y).asnumpy() == 3
+    assert abs(ops.mse_loss(x, y * 2).asnumpy() - 26 / 3) < 1e-6
+    assert ops.mse_loss(x, y, "sum").asnumpy() == 9
+    assert ops.mse_loss(x, y, "none").asnumpy().tolist() == [4, 1, 4]

@@ -1,6 +1,8 @@
 """Losses as functions: each computes what the cell of its name computes."""
 
+import muster
 from mindspore import _names
+from mindspore.ops import _math
 from muster import nn, ops
 
 # A cell's construct is called, not the cell: nothing is left behind that a trace would have to watch.
@@ -18,8 +20,14 @@ def nll_loss(inputs, target, weight=None, ignore_index=-100, reduction="mean", l
 
 
 def mse_loss(input, target, reduction="mean"):
-    """nn.MSELoss."""
-    return nn.MSELoss(reduction).construct(input, target)
+    """nn.MSELoss; of whole numbers float32, whose mean is no whole number."""
+    loss = nn.MSELoss(reduction)
+    if not (_math._is_whole(input) and _math._is_whole(target)):
+        return loss.construct(input, target)
+    squares = ops.cast(ops.square(ops.sub(input, target)), muster.float32)
+    if reduction == "none":
+        return squares
+    return ops.reduce_mean(squares) if reduction == "mean" else ops.reduce_sum(squares)
 
 
 def l1_loss(input, target, reduction="mean"):
