@@ -311,13 +311,10 @@ def mvlgamma(input, p):
     return total
 
 
-# The greatest number of each dtype: float32's would be infinite in the shorter ones.
-_GREATEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float64": 1.7976931348623157e308}
-
-
 def nan_to_num(input, nan=None, posinf=None, neginf=None):
     """NaN as `nan` (0), infinities as the greatest and smallest number unless said otherwise."""
-    top = _GREATEST.get(input.dtype.name, 3.4028234663852886e38)
+    tops = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float64": 1.7976931348623157e308}
+    top = tops.get(input.dtype.name, 3.4028234663852886e38)  # float32's is infinite in the shorter ones
     replaced = ops.select(ops.isnan(input), ops.full_like(input, 0.0 if nan is None else nan), input)
     infinite = ops.isinf(input)
     for sign, value in ((1, top if posinf is None else posinf), (-1, -top if neginf is None else neginf)):

@@ -241,13 +241,11 @@ TEST(Formats, OfGroupedConvolutionsAreNotThoseThatAreSlow) {
 // On row-major images the library has no code of its own for batch_norm, only loops ten times as slow.
 TEST(Formats, OfImagesInRowMajorOrderAreBlocksForBatchNorm) {
   if (primitive_library() == nullptr) GTEST_SKIP() << "there is no primitive library here";
-  const auto function = value_and_grad(
-      "normed",
-      [](std::span<const Value> in) -> Values {
-        const Value y = apply("batch_norm", {in[0], in[1], in[2], in[3], in[4]}, {{"training", true}});
-        return apply("reduce_sum", {apply("mul", {y, apply("relu", {y})})});
-      },
-      {.parameters = {}, .positions = {0, 1, 2}});
+  const auto body = [](std::span<const Value> in) -> Values {
+    const Value y = apply("batch_norm", {in[0], in[1], in[2], in[3], in[4]}, {{"training", true}});
+    return apply("reduce_sum", {apply("mul", {y, apply("relu", {y})})});
+  };
+  const auto function = value_and_grad("normed", body, {.parameters = {}, .positions = {0, 1, 2}});
   const std::vector<Tensor> inputs{normal<float>({2, 12, 9, 7}, 1), normal<float>({12}, 3),
                                    normal<float>({12}, 4), normal<float>({12}, 5),
                                    Tensor::from<float>(std::vector(12, 1.0F), {12})};
@@ -262,13 +260,11 @@ TEST(Formats, OfImagesInRowMajorOrderAreBlocksForBatchNorm) {
 // row-major images.
 TEST(Formats, OfSmallGroupsAreBlocksOfChannels) {
   if (primitive_library() == nullptr) GTEST_SKIP() << "there is no primitive library here";
-  const auto function = value_and_grad(
-      "grouped",
-      [](std::span<const Value> in) -> Values {
-        const Value y = apply("relu", {apply("conv2d", {in[0], in[1]}, {{"group", std::int64_t{8}}})});
-        return apply("reduce_sum", {apply("mul", {y, y})});
-      },
-      {.parameters = {}, .positions = {0, 1}});
+  const auto body = [](std::span<const Value> in) -> Values {
+    const Value y = apply("relu", {apply("conv2d", {in[0], in[1]}, {{"group", std::int64_t{8}}})});
+    return apply("reduce_sum", {apply("mul", {y, y})});
+  };
+  const auto function = value_and_grad("grouped", body, {.parameters = {}, .positions = {0, 1}});
   const std::vector<Tensor> inputs{normal<float>({2, 32, 9, 7}, 1), normal<float>({24, 4, 3, 3}, 2)};
   ASSERT_TRUE(function->call(inputs, {}, {}));
   EXPECT_THAT(plan_text(*function), ::testing::ContainsRegex("conv2d .*-> a"));
