@@ -180,8 +180,8 @@ class TextFileDataset(_ReadDataset):
         workers(num_parallel_workers)
         lines, files = [], []
         for name in _files_of(dataset_files):
-            with open(name, encoding="utf-8") as file:
-                found = [line for line in file.read().split("\n") if line.strip()]
+            with open(name, encoding="utf-8", newline="\n") as file:  # "\r" is of the line, as in MindSpore
+                found = [line for line in file.read().split("\n") if line]
             lines += found
             files.append(len(found))
         order = (None, shuffle, num_samples, num_shards, shard_id)

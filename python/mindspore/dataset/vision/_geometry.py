@@ -277,6 +277,16 @@ class Affine(ImageOperation):
         matrix = _warp.affine_matrix((height, width), self._degrees, moved, self._scale, self._shear)
         return _warp.affine(image, matrix, (height, width), self._inter, self._fill)
 
+    def _of_picture(self, image):
+        """What RandomAffine does with a picture of PIL: about a middle half a pixel further."""
+        width, height = image.size
+        moved = [float(numpy.rint(self._translate[at] * image.size[at])) for at in (0, 1)]
+        matrix = _warp.picture_matrix(image.size, self._degrees, moved, self._scale, self._shear)
+        fill = self._fill if len(image.getbands()) == 3 else self._fill[0]
+        images = pil().Image
+        how = _warp.picture_mode(self._inter)
+        return image.transform((width, height), images.Transform.AFFINE, matrix, how, fillcolor=fill)
+
 
 class Perspective(ImageOperation):
     """Four points (x, y) moved to four others."""

@@ -450,8 +450,8 @@ class RandomAffine(_Drawn):
         self._others = (inter("resample", resample), fill_of(fill_value))
 
     def _apply(self, image):
-        made = self._draw(image)(image)
-        return pil().Image.fromarray(made) if is_picture(image) else made
+        drawn = self._draw(image)
+        return drawn._of_picture(image) if is_picture(image) else drawn(image)
 
     def _draw(self, image):
         return _geometry.Affine(

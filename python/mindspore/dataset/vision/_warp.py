@@ -126,6 +126,18 @@ def affine_matrix(size, degrees, translate, scale, shear):
     return numpy.array([[a, b, x], [c, d, y]])
 
 
+def picture_matrix(size, degrees, moved, scale, shear):
+    """The six numbers by which Pillow finds where a pixel came from, as MindSpore computes them for it."""
+    turn, shear_x, shear_y = (math.radians(each) for each in (degrees, *shear))
+    first, second = turn + shear_x, turn + shear_y
+    by = 1 / (scale * (math.cos(first) * math.cos(second) + math.sin(first) * math.sin(second)))
+    a, b = by * math.cos(first), by * math.sin(first)
+    c, d = -by * math.sin(second), by * math.cos(second)
+    x, y = (each * 0.5 + 0.5 for each in size)
+    back = (-x - moved[0], -y - moved[1])
+    return a, b, a * back[0] + b * back[1] + x, c, d, c * back[0] + d * back[1] + y
+
+
 _PICTURE = {
     Inter.NEAREST: "NEAREST",
     Inter.ANTIALIAS: "LANCZOS",
