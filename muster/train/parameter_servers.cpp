@@ -9,6 +9,7 @@
 
 #include "muster/graph/served.h"
 #include "muster/train/explain.h"
+#include "muster/train/job.h"
 #include "muster/train/process.h"
 #include "muster/train/served_parameters.h"
 #include "muster/train/session.h"
@@ -179,6 +180,13 @@ Result<std::vector<checkpoint::Entry>> updated_rows(const graph::ParameterPtr& t
   return with_ids(name, listed.ids, listed.values, table->served_rows()->shape[1]);
 }
 
+// What each row of the state of a table begins with: its elements in this worker are zeros.
+Tensor first_row_of(const graph::Parameter& state) {
+  Tensor row(state.dtype(), state.shape());
+  state.initializer()(row, RandomStream(seed(), 0));
+  return row;
+}
+
 // One state of an optimizer, out of whole rows.
 Result<std::vector<checkpoint::Entry>> entries_of_state(const graph::ParameterPtr& state,
                                                         const graph::ServedState& place,
@@ -187,8 +195,8 @@ Result<std::vector<checkpoint::Entry>> entries_of_state(const graph::ParameterPt
   MUSTER_TRY_VOID(finish_steps(of.parameter));
   MUSTER_TRY(const auto listed,
              process().served_parameters->list_rows(place.number, ServedParameters::Listed::with_states));
-  const Tensor first = state->materialize(seed());  // of a table: one row of what each begins with
   const auto& table = of.parameter->served_rows();
+  const Tensor first = table ? first_row_of(*state) : state->materialize(seed());
   const Shape& shape = table ? table->shape : state->shape();
   const std::int64_t rows = shape.rank() == 0 || table ? 1 : shape[0];
   const std::size_t width = static_cast<std::size_t>(first.elements() / rows);

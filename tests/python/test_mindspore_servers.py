@@ -208,6 +208,23 @@ def test_what_an_optimizer_keeps_on_servers_is_loaded(tmp_path, together):
     assert bits(resumed) == bits(whole)
 
 
+def test_rows_that_no_step_has_updated_are_saved_with_what_an_optimizer_begins_with(tmp_path):
+    """They had zeros, with which a training that goes on makes other steps."""
+    body = SAVED.replace("FILE", repr(str(tmp_path / "net.ckpt"))).replace("TOGETHER", "True")
+    body = (
+        body.replace("1, data", "1, data.take(1)")
+        + """
+squares = next(v for k, v in ms.load_checkpoint(FILE).items() if k == "accum.table.embedding_table")
+print("least", float(squares.asnumpy().min()))
+""".replace("FILE", repr(str(tmp_path / "net.ckpt")))
+    )
+    sgd = "nn.SGD(net.trainable_params(), 0.05, momentum=0.0, loss_scale=1.0)"
+    text = script(body, TABLE).replace(sgd, "nn.Adagrad(net.trainable_params(), learning_rate=0.1)")
+    code, told = in_job(text)
+    assert code == 0, told
+    assert float(re.search(r"least (\S+)", told)[1]) == pytest.approx(0.1)
+
+
 def test_rows_of_another_table_are_not_loaded(tmp_path):
     file = repr(str(tmp_path / "net.ckpt"))
     code, told = in_job(script(SAVED.replace("FILE", file).replace("TOGETHER", "True"), TABLE))
