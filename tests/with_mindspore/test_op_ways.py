@@ -144,3 +144,18 @@ def test_the_mean_of_squares_of_whole_numbers_is_a_float(mode):
     assert abs(ops.mse_loss(x, y * 2).asnumpy() - 26 / 3) < 1e-6
     assert ops.mse_loss(x, y, "sum").asnumpy() == 9
     assert ops.mse_loss(x, y, "none").asnumpy().tolist() == [4, 1, 4]
+
+
+def test_the_primitive_of_layer_norm_takes_float16_and_parameters_of_more_axes(mode):
+    x = np.random.default_rng(3).normal(size=(2, 3, 4)).astype(np.float32)
+    gamma, beta = x[0] + 1, x[1] * 2
+    mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    wanted = (x - mean) / np.sqrt(variance + 1e-7)
+    y, *found = operations.LayerNorm(2, 1)(Tensor(x), Tensor(gamma), Tensor(beta))
+    assert np.allclose(y.asnumpy(), wanted * gamma + beta, atol=1e-5)
+    assert np.allclose(found[0].asnumpy(), mean, atol=1e-6)
+    assert np.allclose(found[1].asnumpy(), variance, atol=1e-5)
+    short = [Tensor(each.astype(np.float16)) for each in (x, gamma[0], beta[0])]
+    y, *found = operations.LayerNorm(2, 2)(*short)
+    assert np.allclose(y.asnumpy(), wanted * gamma[0] + beta[0], atol=0.05)
+    assert [each.dtype for each in (y, *found)] == [ms.float16, ms.float32, ms.float32]

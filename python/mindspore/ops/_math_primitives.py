@@ -145,15 +145,18 @@ class LayerNorm(Primitive):
         self.epsilon = epsilon
 
     def compute(self, x, gamma, beta):
-        """layer_norm(x), and the statistics with the axes as 1."""
+        """layer_norm(x), and the statistics with the axes as 1, float32."""
         begin = self.begin_norm_axis % x.ndim
-        if self.begin_params_axis % x.ndim < begin:
-            raise NotImplementedError(_names.sentence("LayerNorm(begin_params_axis < begin_norm_axis)"))
-        sizes = x.shape[begin:]
-        whole = [ops.broadcast_to(part, sizes) for part in (gamma, beta)]
-        y = ops.layer_norm(x, *whole, begin, self.epsilon)
         axes = tuple(range(begin, x.ndim))
-        return y, ops.reduce_mean(x, axes, True), _math.var(x, axes, keepdims=True)
+        wide = ops.cast(x, muster.float32) if x.dtype in (muster.float16, muster.bfloat16) else x
+        mean, variance = ops.reduce_mean(wide, axes, True), _math.var(wide, axes, keepdims=True)
+        if self.begin_params_axis % x.ndim < begin:
+            scale = ops.mul(ops.rsqrt(ops.add(variance, self.epsilon)), gamma)
+            y = ops.cast(ops.add(ops.mul(ops.sub(wide, mean), scale), beta), x.dtype)
+        else:
+            whole = [ops.cast(ops.broadcast_to(part, x.shape[begin:]), wide.dtype) for part in (gamma, beta)]
+            y = ops.layer_norm(x, *whole, begin, self.epsilon)
+        return y, ops.cast(mean, muster.float32), ops.cast(variance, muster.float32)
 
 
 class Dropout(Primitive):
