@@ -159,3 +159,9 @@ def test_the_primitive_of_layer_norm_takes_float16_and_parameters_of_more_axes(m
     y, *found = operations.LayerNorm(2, 2)(*short)
     assert np.allclose(y.asnumpy(), wanted * gamma[0] + beta[0], atol=0.05)
     assert [each.dtype for each in (y, *found)] == [ms.float16, ms.float32, ms.float32]
+
+
+def test_randn_like_is_float32_unless_a_dtype_is_said(mode):
+    x = Tensor([1.0, 2.0], ms.float16)
+    assert ops.randn_like(x).dtype == ms.float32
+    assert ops.randn_like(x, dtype=ms.float16).dtype == ms.float16

@@ -87,8 +87,8 @@ def rand_like(input, seed=None, *, dtype=None):
 
 
 def randn_like(input, seed=None, *, dtype=None):
-    """randn in the shape and dtype of input."""
-    return ops.cast(standard_normal(input.shape, seed), dtype or input.dtype)
+    """randn in the shape of input, float32 unless `dtype` says otherwise."""
+    return ops.cast(standard_normal(input.shape, seed), dtype or muster.float32)
 
 
 def randint_like(input, low, high, seed=None, *, dtype=None):
