@@ -85,7 +85,7 @@ struct PrimitiveLibrary {
   // none.
   FormatPtr (*format_named)(const Shape& shape, DType dtype, std::string_view name);
 };
-constexpr std::uint32_t primitive_table_version = 4;
+constexpr std::uint32_t primitive_table_version = 5;
 
 // Loads the library on the first call. Null where there is none.
 const PrimitiveLibrary* primitive_library();
