@@ -7,6 +7,7 @@ library would never call. A name that is nearly that of a hook gets a warning wh
 """
 
 import functools
+import threading
 import types
 import warnings
 import weakref
@@ -29,7 +30,7 @@ _LOSS_ADVICE = "subclass LossBase itself, and define construct with it"
 # By base class: what MindSpore calls in a subclass and this library does not, and what to do instead.
 _NEVER_CALLED = {
     _core.Cell: {
-        "__call__": _CELL_ADVICE,
+        "__call__": "one class has one, which calls super().__call__(): compute the rest in construct",
         "run_construct": _CELL_ADVICE,
         "cast_inputs": "cast in construct, or use to_float",
         "get_parameters": _TREE_ADVICE,
@@ -205,6 +206,36 @@ def _keep_functions(base) -> None:
     base.__init__ = init
 
 
+_inside = threading.local()  # .cells: ids of those whose own __call__ runs on this thread
+
+
+def _take_call(kind) -> None:
+    """A cell's own __call__ stands around its construct from now on: a call of the cell comes to construct
+    from everywhere, from C++, too. What it hands to super().__call__() comes to what construct was."""
+    own = vars(kind).get("__call__")
+    if isinstance(own, types.FunctionType) and not hasattr(kind, "_own_call"):
+        del kind.__call__
+        kind._own_call = staticmethod(own)
+    elif not (hasattr(kind, "_own_call") and "construct" in vars(kind)):
+        return
+    kind.construct = _around(kind._own_call, kind.construct)
+
+
+def _around(call, construct):
+    @functools.wraps(construct)
+    def around(self, *args, **kwargs):
+        cells = _inside.__dict__.setdefault("cells", set())
+        if id(self) in cells:
+            return construct(self, *args, **kwargs)
+        cells.add(id(self))
+        try:
+            return call(self, *args, **kwargs)
+        finally:
+            cells.discard(id(self))
+
+    return around
+
+
 def _watch_init(kind) -> None:
     init = kind.__init__
     is_of_library = not isinstance(init, types.FunctionType)
@@ -289,6 +320,8 @@ def _watch_subclasses_of(root) -> None:
                 )
         if type(cls) is not type(root):
             _leave_metaclass(cls, root)
+        if issubclass(cls, _core.Cell):
+            _take_call(cls)
         _watch_init(cls)
         _warn_of_misspelt_hooks(cls)
 
@@ -307,15 +340,23 @@ for _kind in list(vars(_core).values()):
 
 
 def watch_datasets(root) -> None:
-    """Datasets under other names: what a subclass of `root` would define in vain is refused."""
+    """Datasets under other names: what a subclass of `root` would define in vain is refused, once one is
+    made: libraries define such classes for uses of their own that a script may never come to."""
 
-    def refuse(cls, **arguments):
+    def watch(cls, **arguments):
         super(root, cls).__init_subclass__(**arguments)
         for name, advice in _NEVER_CALLED[_core.Dataset].items():
             if _definer(cls, name):
-                raise NotImplementedError(
-                    f"{cls.__qualname__} defines {name}, which is not provided yet and would be ignored: "
-                    f"{advice}"
-                )
+                cls.__new__ = staticmethod(_refusal(cls, name, advice))
+                return
 
-    root.__init_subclass__ = classmethod(refuse)
+    root.__init_subclass__ = classmethod(watch)
+
+
+def _refusal(cls, name, advice):
+    sentence = f"{cls.__qualname__} defines {name}, which is not provided yet and would be ignored: {advice}"
+
+    def refuse(cls, *arguments, **keywords):
+        raise NotImplementedError(sentence)
+
+    return refuse

@@ -221,3 +221,10 @@ def test_true_takes_all_in_a_new_axis_and_false_changes_nothing():
     assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
     x[True] = 5.0
     assert x.tolist() == [[5.0, 5.0], [5.0, 5.0]]
+
+
+def test_a_parameter_that_only_its_cell_holds_takes_elements():
+    net = muster.nn.Embedding(4, 2)
+    net.embedding_table[1] = 7
+    net.embedding_table[2, 0] += 1
+    assert net.embedding_table.tolist()[1] == [7, 7]

@@ -159,7 +159,6 @@ def refused(base, name):
 
 
 NEVER_CALLED = [
-    (nn.Cell, "__call__"),
     (nn.Cell, "parameters_and_names"),
     (nn.Dense, "cells_and_names"),
     (nn.SGD, "get_lr"),
@@ -181,15 +180,64 @@ def test_what_mindspore_would_call_and_nothing_calls_here_is_refused(base, name)
 
 def test_datasets_by_mindspores_names_are_refused_likewise(run_with_mindspore):
     run_with_mindspore("""
+        class Mine(ms.dataset.GeneratorDataset):
+            def create_dict_iterator(self, *args):
+                return iter(())
+
         try:
-            class Mine(ms.dataset.GeneratorDataset):
-                def create_dict_iterator(self, *args):
-                    return iter(())
+            Mine([1, 2], ["x"])
         except NotImplementedError as error:
             assert "Mine defines create_dict_iterator" in str(error)
         else:
             raise AssertionError("it was ignored")
     """)
+
+
+class Doubled(nn.Cell):
+    """As libraries define __call__: around that of all cells."""
+
+    def __call__(self, *inputs, **keywords):
+        return super().__call__(*inputs, **keywords) * 2
+
+
+class Scaled(Doubled):
+    def construct(self, x, scale=3.0):
+        return x * scale
+
+
+class ScaledAndMoved(Scaled):
+    def construct(self, x, scale=3.0):
+        return super().construct(x, scale) + 1
+
+
+@pytest.mark.parametrize(("kind", "moved"), [(Scaled, 0), (ScaledAndMoved, 2)])
+def test_a_cells_own_call_stands_around_its_construct_wherever_the_cell_is_called(kind, moved):
+    cell, x = kind(), muster.Tensor([1.0, 2.0])
+    assert cell(x).tolist() == [6 + moved, 12 + moved]
+    assert cell(x, scale=1.0).tolist() == [2 + moved, 4 + moved]
+    once = 6 + moved
+    assert nn.SequentialCell(cell, cell)(x).tolist()[0] == 6 * once + moved
+    assert muster.jit(lambda x: cell(x))(x).tolist() == [once, 12 + moved]
+    _, gradient = muster.value_and_grad(lambda x: muster.ops.reduce_sum(cell(x)), 0)(x)
+    assert gradient.tolist() == [6, 6]
+    assert muster.Model(cell).predict(x).tolist() == [once, 12 + moved]
+
+
+def test_a_call_of_ones_own_may_compute_it_all():
+    class Alone(nn.Cell):
+        def __call__(self, x):
+            return x + 1
+
+    assert nn.SequentialCell(Alone(), Alone())(muster.Tensor([1.0])).tolist() == [3]
+
+
+def test_a_second_call_around_the_first_is_refused():
+    class Twice(Doubled):
+        def __call__(self, x):
+            return super().__call__(x)
+
+    with pytest.raises(NotImplementedError, match=r"Twice defines __call__, .* one class has one"):
+        Twice()
 
 
 def test_an_optimizer_of_ones_own_may_define_what_its_construct_calls():

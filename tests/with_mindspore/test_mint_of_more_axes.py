@@ -196,3 +196,18 @@ def test_greatest_elements_of_parts_and_back_to_their_places():
 def test_what_mints_files_import_in_mindspore_is_there():
     assert mint.nn.Cell is mindspore.nn.Cell
     assert mint.functional is mint.nn.functional and mint.Tensor is Tensor
+
+
+def test_subclasses_of_convolutions_find_the_function_and_its_borders():
+    class Own(mint.nn.Conv2d):  # as libraries have it, with a weight of their own shape
+        def construct(self, x):
+            x = mint.nn.functional.pad(x, self._reversed_padding, mode="reflect")
+            return self.conv2d(x, self.weight, self.bias, self.stride, (0, 0), self.dilation, self.groups)
+
+    own = Own(2, 3, (1, 3), padding=(0, 1))
+    plain = mint.nn.Conv2d(2, 3, (1, 3), padding=(0, 1), padding_mode="reflect")
+    plain.weight.set_data(own.weight)
+    plain.bias.set_data(own.bias)
+    x = Tensor(numpy.random.default_rng(1).normal(size=(2, 2, 4, 5)).astype(numpy.float32))
+    assert own._reversed_padding == (1, 1, 0, 0)
+    assert (own(x).asnumpy() == plain(x).asnumpy()).all()

@@ -11,7 +11,7 @@ sys.path.insert(0, str(COMPAT_PACKAGES))
 
 import mindspore as ms
 import numpy as np
-from mindspore import Tensor, nn, ops
+from mindspore import Tensor, mint, nn, ops
 from mindspore.common.initializer import Normal, initializer
 from mindspore.ops import operations
 from mindspore.train import CheckpointConfig
@@ -165,3 +165,17 @@ def test_randn_like_is_float32_unless_a_dtype_is_said(mode):
     x = Tensor([1.0, 2.0], ms.float16)
     assert ops.randn_like(x).dtype == ms.float32
     assert ops.randn_like(x, dtype=ms.float16).dtype == ms.float16
+
+
+def test_the_row_of_an_embedding_at_padding_idx_gets_no_gradient(mode):
+    weight = ms.Parameter(Tensor(np.arange(8, dtype=np.float32).reshape(4, 2)), name="w")
+    at = Tensor([[1, 3], [0, 1]])
+    for lookup in (ops.embedding, mint.nn.functional.embedding):
+        for padding, wanted in ((None, [1, 2, 0, 1]), (1, [1, 0, 0, 1]), (-1, [1, 2, 0, 0])):
+            total, gradient = ms.value_and_grad(
+                lambda lookup=lookup, padding=padding: lookup(at, weight, padding).sum(), None, [weight]
+            )()
+            assert total.asnumpy() == 24
+            assert gradient[0].asnumpy()[:, 0].tolist() == wanted
+        with pytest.raises(ValueError, match="padding_idx is from -4 to 3, not 4"):
+            lookup(at, weight, 4)

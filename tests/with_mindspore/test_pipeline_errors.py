@@ -133,3 +133,20 @@ def test_a_tuple_in_a_dict_stays_one():
 def test_the_names_of_columns_are_strings():
     with pytest.raises(TypeError, match=r"column_names\[0\] with value 1"):
         ds.NumpySlicesDataset({1: [1, 2]})
+
+
+def test_a_class_of_a_dataset_that_defines_too_much_is_refused_when_one_is_made():
+    class Keys(ds.Dataset):  # as libraries have them beside what a script uses
+        def __len__(self):
+            return 3
+
+    with pytest.raises(NotImplementedError, match=r"Keys defines __len__, .* would be ignored: "):
+        Keys()
+
+
+def test_functions_say_that_they_take_a_batch_info():
+    def size(info: ds.BatchInfo):
+        return 2 + info.get_batch_num()
+
+    rows = ds.NumpySlicesDataset(np.arange(5), ["x"], shuffle=False).batch(size)
+    assert [row["x"].tolist() for row in play(rows)] == [[0, 1], [2, 3, 4]]

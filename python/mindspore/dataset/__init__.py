@@ -31,6 +31,7 @@ from mindspore.dataset._sources import (
 
 # Names that load with their first use, by the module that has them.
 _LATER = {
+    "BatchInfo": "_rows",
     "DSCallback": "_callbacks",
     "DatasetCache": "_cache",
     "WaitedDSCallback": "_waited",

@@ -62,12 +62,18 @@ def _one_number(value):
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False):
-    """muster.ops.embedding; arguments that change the weight or its gradient are not provided."""
-    if padding_idx is not None or max_norm is not None or scale_grad_by_freq:
-        raise NotImplementedError(
-            _names.sentence("mindspore.ops.embedding(padding_idx, max_norm or scale_grad_by_freq)")
-        )
-    return ops.embedding(input, weight)
+    """The rows of weight at `input`; the one at `padding_idx` gets no gradient. What changes the weight or
+    scales its gradient (max_norm, scale_grad_by_freq) is not provided."""
+    if max_norm is not None or scale_grad_by_freq:
+        raise NotImplementedError(_names.sentence("mindspore.ops.embedding(max_norm or scale_grad_by_freq)"))
+    rows = ops.embedding(input, weight)
+    if padding_idx is None:
+        return rows
+    count = weight.shape[0]
+    if not -count <= padding_idx < count:
+        raise ValueError(f"embedding: padding_idx is from {-count} to {count - 1}, not {padding_idx}")
+    is_padding = ops.expand_dims(ops.equal(input, padding_idx % count), -1)
+    return ops.select(is_padding, ops.stop_gradient(rows), rows)
 
 
 def squeeze(input, axis=None):

@@ -124,8 +124,9 @@ void write_back(nb::handle part) {
 void set_indexed(nb::handle self, nb::handle index, nb::handle values) {
   if (picks_nothing(index)) return;
   Value& tensor = nb::cast<Value&>(self);
+  const bool is_parameter = tensor.is_parameter();  // a cell holds it, whoever holds this object
   const bool noted = graph::is_tracing() || graph::is_taping();
-  const Value x = tensor.is_parameter() && !noted ? Value(elements_of(tensor)) : tensor;
+  const Value x = is_parameter && !noted ? Value(elements_of(tensor)) : tensor;
   const std::vector<Index> indices = indices_from(index);
   try {
     set_value(self, nn::with_elements(x, indices, value_from(values, &x)));
@@ -133,7 +134,7 @@ void set_indexed(nb::handle self, nb::handle index, nb::handle values) {
     if (exception.error().code != Code::invalid_argument) throw;
     throw nb::index_error(exception.what());
   }
-  if (Py_REFCNT(self.ptr()) == 1) write_back(self);
+  if (!is_parameter && Py_REFCNT(self.ptr()) == 1) write_back(self);
 }
 
 }  // namespace muster::python

@@ -222,6 +222,10 @@ class _Convolution(Cell):
         _set(self, in_channels=in_channels, out_channels=out_channels, kernel_size=kernel_size)
         _set(self, stride=stride, dilation=dilation, groups=groups, padding_mode=padding_mode)
         self.padding = padding if isinstance(padding, str) else F._several(padding, self._axes)
+        sides = () if isinstance(padding, str) else reversed(self.padding)
+        self._reversed_padding = tuple(
+            side for side in sides for _ in range(2)
+        )  # subclasses of libraries read it
         shape = (*self._channels_of_weight(), *kernel_size)
         own = _near_zero(math.prod(shape[1:]))
         self.weight = _parameter(own, shape, dtype, "weight")
@@ -238,25 +242,25 @@ class _Convolution(Cell):
     def construct(self, x):
         padding = self.padding
         if self.padding_mode != "zeros" and not isinstance(padding, str):
-            sides = tuple(side for side in reversed(padding) for _ in range(2))
-            x, padding = F.pad(x, sides, self.padding_mode), (0,) * self._axes
+            x, padding = F.pad(x, self._reversed_padding, self.padding_mode), (0,) * self._axes
         return self._convolve(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv1d(_Convolution):
     __doc__ = _Convolution.__doc__.replace("The convolution", "The convolution of (N, C, L)")
     _axes = 1
-    _convolve = staticmethod(F.conv1d)
+    _convolve = conv1d = staticmethod(F.conv1d)
 
 
 class Conv2d(_Convolution):
     __doc__ = _Convolution.__doc__.replace("The convolution", "The convolution of (N, C, H, W)")
+    conv2d = staticmethod(F.conv2d)
 
 
 class Conv3d(_Convolution):
     __doc__ = _Convolution.__doc__.replace("The convolution", "The convolution of (N, C, D, H, W)")
     _axes = 3
-    _convolve = staticmethod(F.conv3d)
+    _convolve = conv3d = staticmethod(F.conv3d)
 
 
 class ConvTranspose2d(_Convolution):
