@@ -63,8 +63,8 @@ def _extreme(tensor, position, dim, keepdim, older, numpy_like, with_index):
     said = {name: value for name, value in older.items() if value is not ...}
     given = dict(zip(("axis", "keepdims"), position, strict=False)) | said
     axis = given.get("axis") if dim is None else dim
-    axis = None if axis == () else axis
     keepdims = axis is not None and given.get("keepdims", keepdim)
+    axis = None if axis == () else axis
     initial, where = said.get("initial"), said.get("where", True)
     alone = dim is None and said and not said.get("return_indices", False)
     if alone or not isinstance(axis, int):  # of several axes there is no index

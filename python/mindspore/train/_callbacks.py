@@ -50,6 +50,8 @@ class LossMonitor(muster.train.LossMonitor):
 
     def __init__(self, per_print_times=1):
         super().__init__(per_print_times)
+        if type(self) is LossMonitor:  # attributes are for subclasses, whose state they are to keep
+            vars(self).clear()
         _by_hand.noted(self, every=per_print_times, last=0)
 
 
