@@ -82,8 +82,8 @@ _TABLE = (
         (_DEVICES, "use nn.MultiheadAttention, or softmax and matmul"),
         {
             "mindspore.ops": """
-                ApplyRotaryPosEmb FlashAttentionScore PagedAttention PagedAttentionMask ReshapeAndCache
-                flash_attention_score fused_infer_attention_score incre_flash_attention prompt_flash_attention
+                ApplyRotaryPosEmb PagedAttention PagedAttentionMask ReshapeAndCache
+                fused_infer_attention_score incre_flash_attention prompt_flash_attention
                 ring_attention_update speed_fusion_attention
             """
         },

@@ -39,6 +39,7 @@ _MODULES = (
     "_collectives",
     "_data_types",
     "_derivatives",
+    "_flash_attention",
     "_taylor",
     "primitive",
     "_named",
