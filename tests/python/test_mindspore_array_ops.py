@@ -97,7 +97,7 @@ def test_a_loop_with_mindspores_name():
         ("P.Unstack(1, 2)(x)", "as num says"),
         ("P.Pad(((1, 1),))(x)", "needs 2 pairs"),
         ("P.MatMul()(x[0], x)", "two matrices"),
-        ("ops.embedding(Tensor([0]), x, padding_idx=0)", "not provided"),
+        ("ops.embedding(Tensor([0]), x, max_norm=1.0)", "not provided"),
     ],
 )
 def test_what_does_not_fit_says_so(code, message):

@@ -259,11 +259,12 @@ def test_servers_that_are_told_to_end_with_everybody_serve_until_the_workers_hav
         try:
             worker = job.workers[0]
             worker.wait_for_line("step 3$")
-            for process in [server, job.scheduler, worker]:
+            server.signal(signal.SIGTERM)
+            server.wait_for_line("it ends when the last worker has left")
+            for process in [job.scheduler, worker]:
                 process.signal(signal.SIGTERM)
             assert [process.wait() for process in [worker, job.scheduler, server]] == [0, 0, 0]
             assert "ended in order" in worker.output()
-            assert "it ends when the last worker has left" in server.output()
         finally:
             server.end()
     assert list(tmp_path.glob("rank_0/*.ckpt"))

@@ -23,32 +23,16 @@ std::vector<bool> dependants(const Graph& graph, std::span<const ValueId> from) 
   return found;
 }
 
-// Uses by what outputs, losses and effects need: code that was traced may have made more.
-Uses live_uses(const Graph& graph) {
-  Graph live = graph;
-  live.outputs.insert(live.outputs.end(), graph.losses.begin(), graph.losses.end());
-  remove_dead(live);
-  Uses uses = uses_of(live);
-  uses.maker = uses_of(graph).maker;
-  return uses;
-}
-
 class Matcher {
  public:
   Matcher(const Graph& graph, std::span<const ValueId> wrt)
       : graph_(graph),
         uses_(live_uses(graph)),
         varies_(dependants(graph, wrt)),
-        wanted_(graph.values.size(), false) {
+        wanted_(values_looked_at(graph, wrt)) {
     std::vector<ValueId> given = graph.inputs;
     for (const auto& [id, parameter] : graph.parameters) given.push_back(id);
     depends_ = dependants(graph, given);
-    for (const ValueId id : wrt) wanted_[id] = true;
-    for (const ValueId id : graph.losses) wanted_[id] = true;
-    for (const OwnGradient& own : graph.own_gradients) {
-      for (const ValueId id : own.inputs) wanted_[id] = true;
-      for (const ValueId id : own.outputs) wanted_[id] = true;
-    }
   }
 
   // The attention that the transpose `last` ends: with rows before heads, as q, k and v come and y goes where

@@ -45,6 +45,26 @@ void remove_dead(Graph& graph) {
   std::erase_if(graph.nodes, [&](const Node&) { return !keep[next++]; });
 }
 
+Uses live_uses(const Graph& graph) {
+  Graph live = graph;
+  live.outputs.insert(live.outputs.end(), graph.losses.begin(), graph.losses.end());
+  remove_dead(live);
+  Uses uses = uses_of(live);
+  uses.maker = uses_of(graph).maker;
+  return uses;
+}
+
+std::vector<bool> values_looked_at(const Graph& graph, std::span<const ValueId> wrt) {
+  std::vector<bool> found(graph.values.size(), false);
+  for (const ValueId id : wrt) found[id] = true;
+  for (const ValueId id : graph.losses) found[id] = true;
+  for (const OwnGradient& own : graph.own_gradients) {
+    for (const ValueId id : own.inputs) found[id] = true;
+    for (const ValueId id : own.outputs) found[id] = true;
+  }
+  return found;
+}
+
 void fuse(Graph& graph) {
   remove_dead(graph);
   fuse_attention(graph);

@@ -60,7 +60,10 @@ class Reordering {
  private:
   // The product that makes `id` for `last` alone, with nothing between them that writes what it took.
   const Node* sole_product(ValueId id, const Node& last) {
-    if (!uses_) find_uses();
+    if (!uses_) {
+      uses_ = live_uses(graph_);
+      wanted_ = values_looked_at(graph_, wrt_);
+    }
     if (uses_->count[id] != 1 || wanted_[id] || !uses_->maker[id]) return nullptr;
     const Node& node = graph_.nodes[*uses_->maker[id]];
     if (!product_of(node) || node.placement != last.placement || node.recompute != last.recompute)
@@ -68,22 +71,6 @@ class Reordering {
     for (const Node* between = &node; between != &last; ++between)
       if (between->op->sharing == Sharing::in_place || !between->op->written.empty()) return nullptr;
     return &node;
-  }
-
-  // Uses by what outputs, losses and effects need: code that was traced may have made more.
-  void find_uses() {
-    Graph live = graph_;
-    live.outputs.insert(live.outputs.end(), graph_.losses.begin(), graph_.losses.end());
-    remove_dead(live);
-    uses_ = uses_of(live);
-    uses_->maker = uses_of(graph_).maker;
-    wanted_.assign(graph_.values.size(), false);
-    for (const ValueId id : wrt_) wanted_[id] = true;
-    for (const ValueId id : graph_.losses) wanted_[id] = true;
-    for (const OwnGradient& own : graph_.own_gradients) {
-      for (const ValueId id : own.inputs) wanted_[id] = true;
-      for (const ValueId id : own.outputs) wanted_[id] = true;
-    }
   }
 
   // (a b) c becomes a (b c), and c (a b) becomes (c a) b, where (a b) may be transposed.
@@ -118,7 +105,8 @@ class Reordering {
               .attributes = {{"transpose_a", product.a.transpose}, {"transpose_b", product.b.transpose}},
               .placement = last.placement,
               .origin = last.origin,
-              .recompute = last.recompute};
+              .recompute = last.recompute,
+              .is_behind_losses = last.is_behind_losses};
     const auto types = node.op->infer({types_of(node.inputs), {}, node.attributes});
     if (!types) return std::nullopt;
     graph_.values.push_back((*types)[0]);

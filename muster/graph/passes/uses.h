@@ -26,6 +26,13 @@ inline Uses uses_of(const Graph& graph) {
   return uses;
 }
 
+// Uses by what outputs, losses and effects need: code that was traced may have made more.
+Uses live_uses(const Graph& graph);
+
+// By value: whether others than nodes look at it, as gradients for `wrt`, losses, and gradients of code's
+// own.
+std::vector<bool> values_looked_at(const Graph& graph, std::span<const ValueId> wrt);
+
 // Of these values together.
 inline std::size_t bytes_of(const Graph& graph, std::span<const ValueId> ids) {
   std::size_t sum = 0;

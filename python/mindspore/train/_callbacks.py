@@ -2,6 +2,7 @@
 
 import os
 import time
+import weakref
 
 import muster.train
 from mindspore import _device, _names
@@ -44,14 +45,33 @@ class RunContext(metaclass=_ContextType):
         return self._stop_requested
 
 
+class _OfSubclasses:
+    """An attribute that is state where a script's subclass has it, and lies beside the object otherwise."""
+
+    def __init__(self):
+        self._values = weakref.WeakKeyDictionary()
+
+    def __set_name__(self, owner, name):
+        self._owner, self._name = owner, name
+
+    def _kept_by(self, instance):
+        return self._values.setdefault(instance, {}) if type(instance) is self._owner else vars(instance)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else self._kept_by(instance)[self._name]
+
+    def __set__(self, instance, value):
+        self._kept_by(instance)[self._name] = value
+
+
 @_by_hand.acting(step_end=_by_hand.print_loss, on_train_epoch_end=_by_hand.print_metrics)
 class LossMonitor(muster.train.LossMonitor):
     """muster.train.LossMonitor."""
 
+    _per_print_times, _last_print_time = _OfSubclasses(), _OfSubclasses()
+
     def __init__(self, per_print_times=1):
         super().__init__(per_print_times)
-        if type(self) is LossMonitor:  # attributes are for subclasses, whose state they are to keep
-            vars(self).clear()
         _by_hand.noted(self, every=per_print_times, last=0)
 
 
