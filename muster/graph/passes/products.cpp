@@ -13,7 +13,7 @@
 namespace muster::graph {
 namespace {
 
-// The other order rounds otherwise, so it has to be worth it.
+// The other order rounds otherwise, so it has to be worth it; and that it is less each time is the end.
 constexpr double WORTH = 2;  // times fewer operations
 
 struct Operand {
@@ -83,8 +83,9 @@ class Reordering {
     const ValueId between = node->outputs[0];
     const Product rest = is_left ? Product{made.a, {between}} : Product{{between}, made.b};
     const std::optional<Node> taking = node_of(rest, first, last);
+    const double now = flops(first) + flops(last);  // 0 where there are no elements
     const bool is_worth = taking && graph_.values[taking->outputs[0]] == graph_.values[last.outputs[0]] &&
-                          WORTH * (flops(*node) + flops(*taking)) <= flops(first) + flops(last);
+                          now > 0 && WORTH * (flops(*node) + flops(*taking)) <= now;
     if (taking) graph_.values.pop_back();
     if (!is_worth) {
       graph_.values.pop_back();

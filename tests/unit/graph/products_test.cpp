@@ -145,6 +145,13 @@ TEST(Products, OfMatricesOfOneSizeKeepTheirOrderAndBits) {
   EXPECT_TRUE(equal_bits(found[0], written(values)[0].tensor()));
 }
 
+TEST(Products, OfNoElementsKeepTheirOrder) {
+  Function chain("chain",
+                 [](std::span<const Value> in) -> Values { return product(product(in[0], in[1]), in[2]); });
+  const auto found = run(chain, {numbers({0, 3, 2}, 0), numbers({0, 2, 4}, 1), numbers({0, 4, 5}, 2)});
+  EXPECT_EQ(found[0].shape(), Shape({0, 3, 5}));
+}
+
 TEST(Products, StayInOrderWhereAFactorIsWrittenBetweenThem) {
   const auto weight = std::make_shared<Parameter>("weight", numbers({3, 24}, 1));
   const Tensor first = numbers({3, 24}, 1), second = numbers({3, 24}, 5);
