@@ -60,7 +60,7 @@ def test_a_loop_is_ended_with_the_best_weights(name, values, stopped, best, capf
     callback.on_train_end(context)
     assert (given.cur_epoch_num, callback.stopped_epoch) == (stopped, stopped)
     assert float(net.weight.asnumpy()[0, 0]) == best
-    assert f"Epoch {stopped:05d}: early stopping" in capfd.readouterr().out
+    assert f"Epoch {stopped}: early stopping" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("last", [64, 60])
@@ -92,7 +92,7 @@ def test_a_loss_is_printed_and_one_that_is_no_number_ends_the_loop(capfd):
             getattr(monitor, method)(context)
     assert capfd.readouterr().out == "epoch: 1 step: 2, loss is 1.5\nepoch: 1 step: 4, loss is 2.5\n"
     given.net_outputs = Tensor(float("nan"))
-    with pytest.raises(ValueError, match="loss is NAN or INF"):
+    with pytest.raises(ValueError, match="loss is nan, which is no number"):
         monitor.step_end(context)
 
 

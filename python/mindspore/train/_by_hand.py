@@ -82,7 +82,7 @@ def print_loss(notes, params, run_context) -> None:
     epoch = params.get("cur_epoch_num", 1)
     if isinstance(loss, float) and (loss != loss or loss in (float("inf"), float("-inf"))):
         raise ValueError(
-            f"In epoch: {epoch} step: {step}, loss is NAN or INF, training process cannot continue"
+            f"In epoch: {epoch} step: {step}, loss is {loss}, which is no number; try a smaller learning rate"
         )
     if params["cur_step_num"] <= notes.last:  # another loop has begun
         notes.last = 0
@@ -204,7 +204,7 @@ def _watched(notes, params, name):
         _loss_of(params.get("net_outputs")) if of_loss else params.get("eval_results", {}).get(notes.monitor)
     )
     if getattr(value, "shape", ()) != ():
-        raise ValueError(f"{name} only supports scalar monitor now: {notes.monitor} has shape {value.shape}")
+        raise ValueError(f"{name}: {notes.monitor!r} is one number, not of shape {value.shape}")
     return None if value is None else float(value)
 
 
@@ -229,7 +229,7 @@ def stop_early(notes, params, run_context) -> None:
     run_context.request_stop()
     if notes.restores:
         if notes.verbose:
-            print("Restoring model weights from the end of the best epoch.")
+            print("EarlyStopping: the parameters are those of the best epoch again")
         for name, parameter in network.parameters_dict().items():
             parameter.set_data(notes.best_weights[name])
 
@@ -249,7 +249,7 @@ def _weights_of(network):
 def print_stop(notes, params, run_context) -> None:
     """When the training was ended."""
     if notes.stopped_epoch and notes.verbose:
-        print(f"Epoch {notes.stopped_epoch:05d}: early stopping")
+        print(f"Epoch {notes.stopped_epoch}: early stopping")
 
 
 def reduce_rate(notes, params, run_context) -> None:
@@ -257,7 +257,7 @@ def reduce_rate(notes, params, run_context) -> None:
     rate = params["optimizer"].learning_rate
     if not isinstance(rate, muster.Parameter):
         raise ValueError(
-            "ReduceLROnPlateau does not support dynamic learning rate and group learning rate now."
+            "ReduceLROnPlateau: the optimizer's learning rate is one number, no schedule and none of groups"
         )
     value = _watched(notes, params, "ReduceLROnPlateau")
     if value is None:
@@ -283,7 +283,7 @@ def _set_rate(notes, params, rate) -> None:
     new = max(now * notes.factor, notes.min_lr)
     params["optimizer"].learning_rate.set_data(muster.Tensor(new, rate.dtype))
     if notes.verbose:
-        print(f"Epoch {params['cur_epoch_num']:05d}: ReduceLROnPlateau reducing learning rate to {new}.")
+        print(f"Epoch {params['cur_epoch_num']}: the learning rate is reduced to {new}")
 
 
 # ---- LearningRateScheduler --------------------------------------------------------------------------------
