@@ -97,7 +97,7 @@ class LoaderPlace:
         self._loader, self._told = loader, told_of_epochs(loader) if sampler is None else [sampler]
         if not all(hasattr(each, "set_epoch") for each in self._told):
             raise ValueError(
-                f"muster: sampler of recoverable() is a {type(self._sampler).__name__} without set_epoch()"
+                f"muster: sampler of recoverable() is a {type(sampler).__name__} without set_epoch()"
             )
         self.epoch, self.step = 0, 0
         self._batches = None
