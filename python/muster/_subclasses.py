@@ -132,11 +132,15 @@ def _never_called(kind):
         yield from ((name, advice) for name, advice in names.items() if _definer(kind, name))
 
 
+def _in_vain(kind, name, advice) -> NotImplementedError:
+    return NotImplementedError(
+        f"{kind.__qualname__} defines {name}, which is not provided yet and would be ignored: {advice}"
+    )
+
+
 def _refuse_never_called(kind) -> None:
     for name, advice in _never_called(kind):
-        raise NotImplementedError(
-            f"{kind.__qualname__} defines {name}, which is not provided yet and would be ignored: {advice}"
-        )
+        raise _in_vain(kind, name, advice)
 
 
 def _nearest(base, name):
@@ -347,16 +351,14 @@ def watch_datasets(root) -> None:
         super(root, cls).__init_subclass__(**arguments)
         for name, advice in _NEVER_CALLED[_core.Dataset].items():
             if _definer(cls, name):
-                cls.__new__ = staticmethod(_refusal(cls, name, advice))
+                cls.__new__ = staticmethod(_refusing(cls, name, advice))
                 return
 
     root.__init_subclass__ = classmethod(watch)
 
 
-def _refusal(cls, name, advice):
-    sentence = f"{cls.__qualname__} defines {name}, which is not provided yet and would be ignored: {advice}"
-
+def _refusing(kind, name, advice):
     def refuse(cls, *arguments, **keywords):
-        raise NotImplementedError(sentence)
+        raise _in_vain(kind, name, advice)
 
     return refuse

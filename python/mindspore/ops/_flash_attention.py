@@ -11,9 +11,13 @@ from mindspore.ops._primitive import class_keeper
 from muster import ops
 
 _ALL = 2147483647  # tokens before and behind: no limit
-# By layout: the transpose to (samples, heads, rows, depth), which is its own inverse; None: there is none.
-_ORDERS = {"BSH": (0, 2, 1, 3), "SBH": (1, 2, 0, 3), "BSND": (0, 2, 1, 3), "BNSD": None}
-_FROM = {"SBH": (2, 0, 1, 3)}
+# By layout, its features divided into heads: the transposes to (samples, heads, rows, depth) and back.
+_ORDERS = {
+    "BSH": ((0, 2, 1, 3), (0, 2, 1, 3)),
+    "SBH": ((1, 2, 0, 3), (2, 0, 1, 3)),
+    "BSND": ((0, 2, 1, 3), (0, 2, 1, 3)),
+    "BNSD": (None, None),
+}
 
 _made = {}
 _class = class_keeper(_made)
@@ -23,12 +27,12 @@ def _heads_first(tensor, layout, depth):
     """(samples, heads, rows, depth) of a tensor in this layout."""
     if layout in ("BSH", "SBH"):
         tensor = ops.reshape(tensor, (*tensor.shape[:2], -1, depth))
-    order = _ORDERS[layout]
+    order, _ = _ORDERS[layout]
     return tensor if order is None else ops.transpose(tensor, order)
 
 
 def _as_given(y, layout):
-    order = _FROM.get(layout, _ORDERS[layout])
+    _, order = _ORDERS[layout]
     y = y if order is None else ops.transpose(y, order)
     return ops.reshape(y, (*y.shape[:2], -1)) if layout in ("BSH", "SBH") else y
 
