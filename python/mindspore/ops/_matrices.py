@@ -161,7 +161,9 @@ def einsum(equation, *operands):
     gone = [at for at, label in enumerate(labels) if label not in result]
     made = ops.reduce_sum(made, tuple(gone)) if gone else made
     labels = [label for label in labels if label in result]
-    return ops.transpose(made, tuple(labels.index(label) for label in result)) if result else made
+    if len(operands) == 1 and result:  # a tensor of its own, also where the axes stay
+        return ops.transpose(made, tuple(labels.index(label) for label in result))
+    return _transposed(made, labels, result)
 
 
 def _terms(equation, operands):
@@ -224,17 +226,27 @@ def _joined(a, a_labels, b, b_labels, needed):
     rows = [label for label in a_labels if label not in both]
     columns = [label for label in b_labels if label not in both]
 
+    is_matrices = len(rows) == len(summed) == len(columns) == 1
+
     def arranged(x, labels, order, groups):
-        x = ops.transpose(x, tuple(labels.index(label) for label in order)) if order else x
+        x = _transposed(x, labels, order)
         shared = [sizes[label] if label in both else size for label, size in zip(order, x.shape, strict=True)]
-        x = ops.broadcast_to(x, shared) if order else x
-        return ops.reshape(x, [math.prod(sizes[label] for label in group) for group in groups])
+        x = ops.broadcast_to(x, shared) if list(x.shape) != shared else x
+        shape = [math.prod(sizes[label] for label in group) for group in groups]
+        return x if is_matrices else ops.reshape(x, shape)
 
     left = arranged(a, a_labels, batch + rows + summed, (batch, rows, summed))
-    right = arranged(b, b_labels, batch + summed + columns, (batch, summed, columns))
-    made = ops.batch_matmul(left, right)
+    turns = b_labels == batch + columns + summed or (is_matrices and b_labels[-1] == summed[0])
+    groups = (batch, columns, summed) if turns else (batch, summed, columns)
+    right = arranged(b, b_labels, [label for group in groups for label in group], groups)
+    made = ops.batch_matmul(left, right, transpose_b=turns)
     labels = batch + rows + columns
-    return ops.reshape(made, [sizes[label] for label in labels]), labels
+    return made if is_matrices else ops.reshape(made, [sizes[label] for label in labels]), labels
+
+
+def _transposed(x, labels, order):
+    """With its axes, of these labels, in this order."""
+    return x if labels == order else ops.transpose(x, tuple(labels.index(label) for label in order))
 
 
 # ---- Diagonals ---------------------------------------------------------------------------------------------

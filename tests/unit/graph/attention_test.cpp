@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -195,6 +197,152 @@ TEST_P(WrittenAttention, ReadsAndWritesRowsOfProjectionsWhereHeadsAreExchangedAr
   for (std::size_t i = 0; i < found->size(); ++i)
     for (std::int64_t j = 0; j < (*found)[i].elements(); ++j)
       EXPECT_NEAR((*found)[i].data<double>()[j], (*expected)[i].data<double>()[j], 1e-12) << "result " << i;
+}
+
+// ---- As scripts write it otherwise ------------------------------------------------------------------------
+
+// Products of q (and k and v) of these axes before rows and depth, and what softmax is taken of.
+struct Otherwise {
+  std::string name;
+  Shape before;
+  std::vector<Shape> masks;
+  std::function<Value(const Value& products, std::span<const Value> masks)> scores;
+  bool drops = false;
+  bool shares_keys = false;  // one head of keys for all heads
+};
+
+Value last_two_turned(const Value& x) {
+  std::vector<std::int64_t> perm(x.shape().rank());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[perm.size() - 2], perm.back());
+  return apply("transpose", {x}, {{"perm", perm}});
+}
+
+Value times_number(const Value& x, double factor) { return apply("mul", {x, number(factor)}); }
+Value hidden(const Value& x, const Value& mask, double fill) {
+  return apply("select", {apply("greater", {mask, number(0.2)}), number(fill), x});
+}
+
+std::vector<Otherwise> other_ways() {
+  const auto scale = [](const Value& s, std::span<const Value>) { return times_number(s, 0.4); };
+  const auto fills = [](const Value& s, std::span<const Value> m) {
+    return hidden(times_number(s, 0.4), m[0], -1e9);
+  };
+  const auto adds = [](const Value& s, std::span<const Value> m) {
+    return apply("add", {times_number(s, 0.4), m[0]});
+  };
+  return {
+      {"two axes", {}, {}, scale},
+      {"two axes with a mask that fills", {}, {{4, 5}}, fills},
+      {"one head of many samples", {3}, {}, scale},
+      {"one head with dropout", {3}, {}, scale, true},
+      {"one head with one mask for all", {3}, {{4, 5}}, fills, true},
+      {"one head with a mask for each sample", {3}, {{3, 4, 5}}, adds},
+      {"one head with a mask of keys", {3}, {{3, 1, 5}}, fills},
+      {"five axes", {2, 3, 2}, {}, scale, true},
+      {"five axes with a mask for each head", {2, 3, 2}, {{3, 2, 4, 5}}, adds},
+      {"five axes with a mask for each sample", {2, 3, 2}, {{2, 1, 1, 4, 5}}, adds, true},
+      {"a head of keys for all", {2, 3}, {}, scale, true, true},
+      {"two masks",
+       {2, 3},
+       {{3, 4, 5}, {2, 1, 1, 5}},
+       [](const Value& s, std::span<const Value> m) {
+         return apply("add", {apply("add", {m[0], times_number(s, 0.4)}), m[1]});
+       }},
+      {"a mask that is subtracted",
+       {2, 3},
+       {{2, 1, 1, 5}},
+       [](const Value& s, std::span<const Value> m) {
+         return apply("sub", {times_number(s, 0.4), m[0]});
+       }},
+      {"a mask before the scale",
+       {2, 3},
+       {{3, 4, 5}},
+       [](const Value& s, std::span<const Value> m) {
+         return times_number(apply("add", {s, m[0]}), 0.4);
+       }},
+      {"a mask on each side of the division",
+       {3},
+       {{4, 5}, {3, 1, 5}},
+       [](const Value& s, std::span<const Value> m) {
+         const Value inner = apply("sub", {s, m[0]});
+         return apply("add", {apply("div", {inner, number(2.5)}), m[1]});
+       }},
+      {"filling before the scale",
+       {2, 3},
+       {{4, 5}},
+       [](const Value& s, std::span<const Value> m) { return times_number(hidden(s, m[0], -0.7), 0.4); }},
+  };
+}
+
+std::shared_ptr<Function> gradients(const Otherwise& how, bool stays_apart) {
+  return value_and_grad("attention",
+                        [how, stays_apart](std::span<const Value> in) -> Values {
+                          const char* op = how.before.rank() == 0 ? "matmul" : "batch_matmul";
+                          const Value p =
+                              apply("softmax",
+                                    {how.scores(apply(op, {in[0], last_two_turned(in[1])}), in.subspan(3))});
+                          const Value dropped = how.drops ? apply("dropout", {p}, dropout_draw) : p;
+                          const Value y = weighted(apply(op, {dropped, in[2]}));
+                          if (!stays_apart) return y;
+                          return apply("add", {y, apply("mul", {apply("reduce_sum", {p}), number(0)})});
+                        },
+                        {.positions = {0, 1, 2}});
+}
+
+TEST(Attention, BecomesOneOpHoweverManyAxesItHasAndWhereverItsMasksStand) {
+  const RunContext context{.seed = 11, .step = 7, .first_sample = 3, .sample_stride = 2};
+  for (const Otherwise& how : other_ways()) {
+    const auto shape = [&](std::int64_t rows, std::int64_t depth, bool is_shared) {
+      std::vector<std::int64_t> sizes(how.before.begin(), how.before.end());
+      if (is_shared) sizes.back() = 1;
+      sizes.insert(sizes.end(), {rows, depth});
+      return Shape(sizes);
+    };
+    std::vector<Tensor> given = {numbers(shape(4, 3, false), 0), numbers(shape(5, 3, how.shares_keys), 1),
+                                 numbers(shape(5, 2, how.shares_keys), 2)};
+    for (const Shape& mask : how.masks) given.push_back(numbers(mask, static_cast<double>(given.size())));
+    const auto fused = gradients(how, false), several = gradients(how, true);
+    const auto found = fused->call(given, {}, context), expected = several->call(given, {}, context);
+    ASSERT_TRUE(found) << how.name << ": " << found.error().message;
+    ASSERT_TRUE(expected) << how.name << ": " << expected.error().message;
+    EXPECT_THAT(ops_of(*fused), Contains("scaled_dot_product_attention_grad")) << how.name;
+    EXPECT_THAT(ops_of(*fused), Not(Contains("softmax"))) << how.name;
+    EXPECT_THAT(ops_of(*several), Contains("softmax")) << how.name;
+    for (std::size_t i = 0; i < found->size(); ++i)
+      for (std::int64_t j = 0; j < (*found)[i].elements(); ++j)
+        EXPECT_NEAR((*found)[i].data<double>()[j], (*expected)[i].data<double>()[j], 1e-12)
+            << how.name << ", result " << i;
+  }
+}
+
+// What the one op cannot say: two masks of which one fills, and draws of each row.
+TEST(Attention, StaysInPartsWhereOneOpWouldGiveSomethingElse) {
+  const auto fills_then_adds = [](const Value& s, std::span<const Value> m) {
+    return apply("add", {hidden(s, m[0], -0.3), m[0]});
+  };
+  const auto adds_then_fills = [](const Value& s, std::span<const Value> m) {
+    return hidden(apply("add", {s, m[0]}), m[0], -0.3);
+  };
+  const auto scale = [](const Value& s, std::span<const Value>) { return times_number(s, 0.4); };
+  const auto larger = [](const Value& s, std::span<const Value> m) { return apply("add", {s, m[0]}); };
+  const std::vector<Otherwise> ways = {{"fills, then adds", {3}, {{4, 5}}, fills_then_adds},
+                                       {"adds, then fills", {3}, {{4, 5}}, adds_then_fills},
+                                       {"two axes with dropout", {}, {}, scale, true},
+                                       {"a mask of some heads alone", {2, 3, 2}, {{2, 3, 1, 4, 5}}, larger}};
+  for (const Otherwise& how : ways) {
+    std::vector<std::int64_t> before(how.before.begin(), how.before.end());
+    const auto shape = [&](std::int64_t rows, std::int64_t depth) {
+      std::vector<std::int64_t> sizes = before;
+      sizes.insert(sizes.end(), {rows, depth});
+      return Shape(sizes);
+    };
+    std::vector<Tensor> given = {numbers(shape(4, 3), 0), numbers(shape(5, 3), 1), numbers(shape(5, 2), 2)};
+    for (const Shape& mask : how.masks) given.push_back(numbers(mask, 3));
+    const auto function = gradients(how, false);
+    ASSERT_TRUE(function->call(given, {}, {})) << how.name;
+    EXPECT_THAT(ops_of(*function), Contains("softmax")) << how.name;
+  }
 }
 
 // Keys that one transpose makes heads of and turns: (samples, heads, depth, keys).
