@@ -92,6 +92,9 @@ struct Options {
   // A broadcast ends on its root only when all have come to it, of any size: for who makes calls again that
   // were cut. The same on every rank.
   bool roots_wait = false;
+  // Large pieces are read in the memory of the other processes of this host, where the system lets each read
+  // each; else, or where one rank does not want it, they go through shared memory. The bits are the same.
+  bool reads_neighbours = true;
   const Clock& clock = real_clock();  // borrowed; of all deadlines, but for how long the system lets sleep
   // Of the calls and messages of this group and of those that are split off it; null: they are not recorded.
   std::shared_ptr<telemetry::FlightRecorder> recorder = {};

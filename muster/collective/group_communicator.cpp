@@ -94,6 +94,7 @@ Result<std::unique_ptr<Communicator>> connect(Group group, Listener listener, Op
                                    .security = options.security,
                                    .clock = options.clock,
                                    .roots_wait = options.roots_wait,
+                                   .reads_neighbours = options.reads_neighbours,
                                    .recorder = options.recorder};
   MUSTER_TRY(Connections connections, Rendezvous(group, layout, listener, shape_of(layout), options).meet());
   MUSTER_TRY(net::StopSignal stop, net::StopSignal::create());
@@ -132,6 +133,7 @@ GroupCommunicator::GroupCommunicator(std::shared_ptr<const Group> group, Layout 
   if (local_) {
     local_pairs_.emplace(*local_);
     rings_.emplace(*local_);
+    neighbour_memory_.emplace(*local_);
     checks_ = {.own = [this](const Call& call) { return rings_->check(call); },
                .all = [this] { return rings_->check_all(); }};
     deadline_of_rings_ = [this] { return deadline(); };

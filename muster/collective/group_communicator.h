@@ -23,7 +23,9 @@
 #include "muster/collective/local_group.h"
 #include "muster/collective/local_pairs.h"
 #include "muster/collective/message.h"
+#include "muster/collective/neighbour_memory.h"
 #include "muster/collective/plan.h"
+#include "muster/collective/reading_choice.h"
 #include "muster/collective/reconnect_acceptor.h"
 #include "muster/collective/reconnect_watch.h"
 #include "muster/collective/recorded_calls.h"
@@ -42,6 +44,7 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
     std::shared_ptr<const net::Security> security = {};
     const Clock& clock;
     bool roots_wait = false;
+    bool reads_neighbours = true;
     std::shared_ptr<telemetry::FlightRecorder> recorder = {};
   };
   GroupCommunicator(std::shared_ptr<const Group> group, Layout layout, Connections connections,
@@ -86,8 +89,20 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
   std::uint32_t local_size() const override { return local_ ? local_->size() : 1; }
 
  private:
-  struct Piece;   // of a tensor: one chunk of it
-  struct Routes;  // of a call of pieces: who sends how much to whom
+  struct Piece;  // of a tensor: one chunk of it
+  // Of a call of pieces: who sends how much to whom. The same on every rank, but for the own pieces.
+  struct Routes {
+    SentPieces in;       // by destination, or one for all of them
+    ReceivedPieces out;  // by source
+    // Of the piece from one rank to another. Known for any two ranks.
+    std::function<std::size_t(std::uint32_t from, std::uint32_t to)> size;
+    std::size_t longest = 0;   // of all sizes
+    bool one_for_all = false;  // a rank has the same piece for all who get one of it
+    bool combines = false;     // what comes is combined, not taken
+
+    // Of the own pieces: what goes to `to`.
+    const std::byte* sent(std::uint32_t to) const { return in[one_for_all ? 0 : to].data(); }
+  };
 
   Result<> all_reduce(const std::byte* in, std::byte* out, const Call& call);
   Result<> broadcast(std::byte* data, const Call& call);
@@ -191,6 +206,20 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
   bool has_lane_of(std::uint32_t rank) const;
   Result<> check_pieces(SentPieces in, ReceivedPieces out, std::string_view what) const;
   Result<> pass_pieces(const Routes& routes, const Call& call);
+  Result<> pass_through_slots(const Routes& routes, const Call& call);
+  Result<> gather_through_slots(const std::byte* in, std::byte* out, std::size_t each_bytes,
+                                const Call& call);
+  Result<> broadcast_through_slots(std::byte* data, const Call& call);
+  // Reading where pieces lie (reading.cpp).
+  Result<> move_pieces(const Routes& routes, const Call& call,
+                       const std::function<Result<>()>& through_slots);
+  bool may_read_pieces(std::size_t longest) const;
+  Result<bool> read_pieces(const Routes& routes, const Call& call, ReadingTrial& trial);
+  bool lets_others_read(const Routes& routes) const;
+  struct Told;  // by a rank, in its slot
+  Told* told_by(std::uint32_t from, std::uint64_t turn) const;
+  void decide(ReadingTrial& trial, std::uint64_t turn) const;
+  bool read_all(const Routes& routes, std::uint64_t turn);
   Result<> move_part(const Routes& routes, Range part, const Call& call, std::uint64_t turn);
   void give_part(const Routes& routes, Range part, std::uint64_t turn);
   void queue_part(const Routes& routes, Range part, std::uint64_t turn);
@@ -213,6 +242,7 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
   Exchange links_;
   std::optional<LocalPairs> local_pairs_;
   std::optional<BroadcastRings> rings_;
+  std::optional<NeighbourMemory> neighbour_memory_;
   LocalGroup::Checks checks_;
   BroadcastRings::Deadline deadline_of_rings_;
   RemotePairs remote_pairs_;
@@ -226,6 +256,7 @@ class GroupCommunicator final : public Communicator, public PatientReceiver {
   StoreChoice store_choice_in_place_;
   StoreChoice store_choice_gathering_;
   StoreChoice store_choice_pieces_;
+  ReadingChoice reading_choice_;
   std::uint64_t calls_ = 0;
   std::uint64_t announced_ = 0;        // number of the last call that other hosts were told of
   std::optional<TimePoint> deadline_;  // of the current call, once it had to wait

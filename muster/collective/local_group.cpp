@@ -22,6 +22,7 @@ struct LocalGroup::Header {
   alignas(line_size_bytes) std::atomic<std::uint64_t> arrivals;
   alignas(line_size_bytes) std::atomic<std::uint32_t> generation;
   std::atomic<std::uint32_t> sleepers;
+  std::atomic<bool> refuses_reading;
   alignas(line_size_bytes) SharedReason reason;
   RingBell ring_news, ring_room;
 };
@@ -30,6 +31,7 @@ struct LocalGroup::RankLine {
   alignas(2 * line_size_bytes) std::atomic<std::uint64_t> arrived;  // syncs that this rank has reached
   SharedCall call;
   Offsets offsets;
+  Process process;
   std::atomic<std::uint64_t> unmet;  // a checksum of the calls that it has ended without a sync
   std::atomic<Offset> ring;          // of its broadcasts
   std::atomic<std::uint32_t> cpu;    // 1 + where it last waited for long; 0: nowhere yet
@@ -114,6 +116,13 @@ std::optional<Call> LocalGroup::current_call(std::uint32_t local_rank) const {
   return line(local_rank).call.load();
 }
 const Offsets& LocalGroup::offsets(std::uint32_t local_rank) const { return line(local_rank).offsets; }
+
+void LocalGroup::introduce(const Process& process) { line(local_rank()).process = process; }
+const LocalGroup::Process& LocalGroup::process_of(std::uint32_t local_rank) const {
+  return line(local_rank).process;
+}
+void LocalGroup::refuse_reading() { header().refuses_reading.store(true, std::memory_order_relaxed); }
+bool LocalGroup::refuses_reading() const { return header().refuses_reading.load(std::memory_order_relaxed); }
 
 bool LocalGroup::arrive() {
   ++syncs_;

@@ -100,6 +100,18 @@ class LocalGroup {
   // Tells what this rank calls, and where its data lies; the next sync compares the calls and fails when they
   // differ.
   void announce(const Call& call, const Offsets& offsets);
+  // Where the others find this rank's process: told before its first sync.
+  struct Process {
+    std::int32_t id = 0;
+    std::uint64_t address = 0;  // of its mark
+    std::uint64_t mark = 0;
+  };
+  void introduce(const Process& process);
+  const Process& process_of(std::uint32_t local_rank) const;
+  // A rank could not read what another has: told before a sync, and known to all of them after it, for good.
+  void refuse_reading();
+  bool refuses_reading() const;
+
   // What a local rank has announced.
   const Offsets& offsets(std::uint32_t local_rank) const;
   // The same of its call, whatever it is at.

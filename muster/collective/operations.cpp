@@ -280,6 +280,19 @@ bool GroupCommunicator::has_come(const Call& call) {
 // The root sends to every other host, or its neighbours do; on each host one rank has the bytes first.
 Result<> GroupCommunicator::broadcast(std::byte* data, const Call& call) {
   if (runs_ahead(call)) return broadcast_ahead(data, call);
+  if (!may_read_pieces(call.count)) return broadcast_through_slots(data, call);
+  const std::span<const std::byte> sent(data, call.count);
+  const std::vector<std::span<std::byte>> places(size(), {data, call.count});  // only the root's is used
+  return move_pieces(
+      {.in = {&sent, 1},
+       .out = places,
+       .size = [&](std::uint32_t from, auto) { return from == call.root ? call.count : std::size_t{0}; },
+       .longest = call.count,
+       .one_for_all = true},
+      call, [&] { return broadcast_through_slots(data, call); });
+}
+
+Result<> GroupCommunicator::broadcast_through_slots(std::byte* data, const Call& call) {
   const Chunks chunks(call.count, sizes_.chunk_size_bytes);
   if (chunks.count() == 0) return barrier(call);
   const std::uint32_t root_host = layout_.host_of(call.root), root_place = layout_.place_of(call.root);
@@ -322,6 +335,21 @@ Result<> GroupCommunicator::broadcast(std::byte* data, const Call& call) {
 
 Result<> GroupCommunicator::all_gather(const std::byte* in, std::byte* out, std::size_t each_bytes,
                                        const Call& call) {
+  if (!may_read_pieces(each_bytes)) return gather_through_slots(in, out, each_bytes, call);
+  const std::span<const std::byte> sent(in, each_bytes);
+  std::vector<std::span<std::byte>> places;
+  for (std::uint32_t from = 0; from < size(); ++from)
+    places.emplace_back(out + from * each_bytes, each_bytes);
+  return move_pieces({.in = {&sent, 1},
+                      .out = places,
+                      .size = [each_bytes](auto, auto) { return each_bytes; },
+                      .longest = each_bytes,
+                      .one_for_all = true},
+                     call, [&] { return gather_through_slots(in, out, each_bytes, call); });
+}
+
+Result<> GroupCommunicator::gather_through_slots(const std::byte* in, std::byte* out, std::size_t each_bytes,
+                                                 const Call& call) {
   const Chunks chunks(each_bytes, sizes_.gathered_size_bytes);
   if (chunks.count() == 0) return barrier(call);
   const std::size_t all_bytes = each_bytes * size();

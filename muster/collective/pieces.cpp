@@ -3,7 +3,8 @@
 //
 // One algorithm serves them. In each step every rank moves the next part of each of its pieces: to the ranks
 // of its host through its slot, to those of other hosts over the lanes, which bring them to the shared raw
-// areas; after the step's sync each rank takes what is its own.
+// areas; after the step's sync each rank takes what is its own. On one host each rank may read
+// large pieces where they lie instead (reading.cpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,20 +37,6 @@ std::span<const std::byte> sizes_in_bytes(const Pieces& pieces, std::vector<std:
 }
 
 }  // namespace
-
-// The same on every rank, but for the own pieces.
-struct GroupCommunicator::Routes {
-  SentPieces in;       // by destination, or one for all of them
-  ReceivedPieces out;  // by source
-  // Of the piece from one rank to another. Known for any two ranks.
-  std::function<std::size_t(std::uint32_t from, std::uint32_t to)> size;
-  std::size_t longest = 0;   // of all sizes
-  bool one_for_all = false;  // a rank has the same piece for all who get one of it
-  bool combines = false;     // what comes is combined, not taken
-
-  // Of the own pieces: what goes to `to`.
-  const std::byte* sent(std::uint32_t to) const { return in[one_for_all ? 0 : to].data(); }
-};
 
 // ---- Sizes ------------------------------------------------------------------------------------------------
 
@@ -93,6 +80,11 @@ Result<> GroupCommunicator::check_pieces(SentPieces in, ReceivedPieces out, std:
 // ---- Steps ------------------------------------------------------------------------------------------------
 
 Result<> GroupCommunicator::pass_pieces(const Routes& routes, const Call& call) {
+  if (!may_read_pieces(routes.longest)) return pass_through_slots(routes, call);
+  return move_pieces(routes, call, [&] { return pass_through_slots(routes, call); });
+}
+
+Result<> GroupCommunicator::pass_through_slots(const Routes& routes, const Call& call) {
   MUSTER_TRY(const std::size_t step, step_of(routes));
   if (routes.longest == 0) return barrier(call);
   const std::size_t most_bytes = routes.longest * size();

@@ -60,6 +60,7 @@ Result<std::unique_ptr<Communicator>> GroupCommunicator::split(std::uint32_t col
                        .stop = &stop_,
                        .security = origin_.security,
                        .roots_wait = origin_.roots_wait,
+                       .reads_neighbours = origin_.reads_neighbours,
                        .clock = origin_.clock,
                        .recorder = origin_.recorder});
   if (!made)

@@ -1,10 +1,11 @@
 // Memory that processes of one host share, without a name anywhere: it is gone with its last user, however
-// that one ends. And sleeping on a word of it.
+// that one ends. Sleeping on a word of it. And what another process of the host has in memory of its own.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "muster/base/base.h"
@@ -79,5 +80,9 @@ class Segment {
 // Sleeps while `word` holds `expected`, at most `timeout`; may also return early for no reason.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout);
 void futex_wake_all(std::atomic<std::uint32_t>& word);
+
+// Copies what process `id` has at `address`, in one copy: false where the system does not let this process
+// (process_vm_readv(2); another user, Yama, a container), or there is nothing. Any thread.
+bool read_of_process(std::int32_t id, std::uint64_t address, std::span<std::byte> into);
 
 }  // namespace muster::net
