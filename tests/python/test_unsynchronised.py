@@ -19,7 +19,7 @@ def rows(rank, count=20):
     return dataset.NumpySlicesDataset((x, y), ["x", "y"], shuffle=False).batch(2)
 def by_hand(reduce, rank):
     net, optimizer = make()
-    loss_fn, reducer = nn.MSELoss(), nn.DistributedGradReducer(optimizer.parameters)
+    loss_fn, reducer = nn.MSELoss(), nn.DistributedGradReducer(net.trainable_params())
     grad_fn = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, net.trainable_params())
     for x, y in rows(rank):
         loss, grads = grad_fn(x, y)
@@ -58,6 +58,40 @@ def test_gradients_that_nobody_reduces_are_told_with_the_line_to_add(mode, way):
 @pytest.mark.parametrize("way", ["by_hand(True, rank)", "by_model(rank)"])
 def test_workers_that_train_together_are_told_nothing(mode, way):
     assert "differ" not in outputs_of(TOGETHER + way, mode)
+
+
+GROUPS = """
+import mindspore
+from mindspore.experimental import optim
+plain = make
+def make():
+    net, _ = plain()
+    optimizer = optim.SGD(net.trainable_params(), lr=0.1)
+    return net, optimizer
+def by_model(rank):
+    net, optimizer = make()
+    mindspore.Model(net, nn.MSELoss(), optimizer).train(1, rows(rank))
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("way", ["by_hand(False, rank)", "by_model(rank)"])
+def test_so_they_are_with_an_optimizer_that_has_groups_of_parameters(mode, way):
+    text = outputs_of(GROUPS + way, mode)
+    assert "0.weight'" in text
+    assert "ranks 0 and 1" in text
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("way", ["by_hand(True, rank)", "by_model(rank)"])
+def test_with_such_an_optimizer_workers_that_train_together_are_told_nothing(mode, way):
+    assert "differ" not in outputs_of(GROUPS + TOGETHER + way, mode)
+
+
+@pytest.mark.parametrize("way", ["by_hand(True, rank)", "by_model(rank)"])
+def test_messages_name_the_class_that_the_script_chose(way):
+    zero = TOGETHER.replace("gradients_mean=True", "gradients_mean=True, zero=muster.parallel.Zero(1)")
+    assert "warning: SGD updates whole parameters" in outputs_of(GROUPS + zero + way)
 
 
 def test_a_parameter_that_leaves_the_common_path_is_named():

@@ -1,5 +1,7 @@
 """Optimizer with groups of parameters, and SGD."""
 
+import functools
+
 import muster
 from mindspore._optimizers import refuse_served
 from mindspore.common.parameter import ParameterTuple
@@ -81,6 +83,7 @@ class Optimizer(Cell):
                 for name in self.states_of(group)
             }
         self._keep_states()
+        self.__dict__.pop("_in_steps", None)
 
     def _keep_states(self) -> None:
         """Makes the states parameters of this cell, for checkpoints, where each has a name of its own."""
@@ -113,11 +116,16 @@ class Optimizer(Cell):
 
     def kept_parameters(self) -> list:
         """All that a step changes or reads beside the weights."""
+        return [*self._own_state(), self._as_optimizer().global_step]
+
+    def _own_state(self) -> list:
         return [*(each for states in self.state.values() for each in states.values()), *self.lrs, self.step]
 
     def _as_optimizer(self):
-        """What training steps take."""
-        return _OfSteps(self)
+        """What training steps take, and what tells those who watch the updates of a job of each step."""
+        if "_in_steps" not in self.__dict__:
+            self.__dict__["_in_steps"] = _class_of_steps(type(self))(self)
+        return self.__dict__["_in_steps"]
 
     def construct(self, gradients):
         refuse_served(self)
@@ -128,6 +136,7 @@ class Optimizer(Cell):
                 f"{type(self).__name__}: {len(gradients)} gradients for {len(parameters)} parameters"
             )
         step = ops.assign_add(self.step, muster.Tensor(1, muster.int32))
+        self._as_optimizer().note_step(step)
         step = ops.cast(step, muster.float64)  # whose powers are near 1
         place = 0
         for group in self.param_groups:
@@ -150,11 +159,22 @@ class _OfSteps(muster.nn.Optimizer):
     def __init__(self, optimizer):
         super().__init__(1.0, optimizer.parameters)
         self.__dict__["_with_groups"] = optimizer
-        own = {id(each): each for each in (*optimizer.kept_parameters(), *optimizer.get_parameters())}
+        own = {id(each): each for each in (*optimizer._own_state(), *optimizer.get_parameters())}
         self.states = ParameterTuple(own.values())
 
     def construct(self, gradients):
         return self._with_groups(gradients)
+
+    def note_step(self, step):
+        """The workers of a job are compared after some steps; who comes back to one goes on with `step`."""
+        self.count_step()
+        ops.assign(self.global_step, ops.reshape(step, (1,)))
+
+
+@functools.cache
+def _class_of_steps(kind):
+    """Under the name of the class that the script knows: messages name it."""
+    return type(kind.__name__, (_OfSteps,), {"__module__": kind.__module__})
 
 
 def decayed(group, parameter, gradient):
