@@ -12,6 +12,7 @@
 #include "muster/train/run_context.h"
 #include "muster/train/session.h"
 #include "muster/train/training_numbers.h"
+#include "muster/train/updates.h"
 
 namespace muster::train {
 namespace {
@@ -54,12 +55,22 @@ void note_step_by_hand(bool is_done) {
   session->membership().report_step(is_done ? before + 1 : before);
 }
 
+void note_counted_steps() {
+  NumberWatch& numbers = process().numbers;
+  if (numbers.steps_by_hand > 0 || numbers.model_step != nullptr) return;
+  const std::int64_t counted = steps_of_all_optimizers();
+  if (std::exchange(numbers.steps_counted, counted) == counted || counted == 0) return;
+  if (Session* const session = Session::current())
+    session->membership().report_step(static_cast<std::uint64_t>(counted));
+}
+
 ModelSteps::ModelSteps(const std::int64_t& step)
     : outer_(std::exchange(process().numbers.model_step, &step)),
       told_outside_(std::exchange(process().numbers.told, false)) {}
 
 ModelSteps::~ModelSteps() {
   process().numbers.model_step = outer_;
+  process().numbers.steps_counted = steps_of_all_optimizers();  // which it has told
   process().numbers.told = told_outside_;
 }
 

@@ -24,5 +24,8 @@ class ModelSteps {
 // which tells of its own. All loops of a process count together: numbers that fall say that a training begins
 // anew.
 void note_step_by_hand(bool is_done);
+// Before each run of a plan or an op. A loop by hand needs no reducer in a job of one worker, nor over a
+// mesh: where nothing has told of a step, those are told that the optimizers have counted.
+void note_counted_steps();
 
 }  // namespace muster::train

@@ -124,6 +124,7 @@ struct NumberWatch {
   std::weak_ptr<graph::Parameter> global_step;  // of the optimizer that was called or traced last
   bool told = false;                            // of a loss that is no number
   std::uint64_t steps_by_hand = 0;              // of all loops: see note_step_by_hand
+  std::int64_t steps_counted = 0;               // by optimizers, as far as told: see note_counted_steps
 };
 
 // The body of a recoverable loop: aborted_step.h.

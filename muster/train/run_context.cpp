@@ -12,6 +12,7 @@
 #include "muster/train/context.h"
 #include "muster/train/front_end.h"
 #include "muster/train/job.h"
+#include "muster/train/loss_watch.h"
 #include "muster/train/named_groups.h"
 #include "muster/train/pipeline_group.h"
 #include "muster/train/pipeline_layout.h"
@@ -202,6 +203,7 @@ Result<graph::RunContext> tracing_context() {
 
 Result<graph::RunContext> call_context() {
   if (process().runs >= process().updates.look_at) look_for_updates();
+  note_counted_steps();
   MUSTER_TRY(graph::RunContext made, tracing_context());
   made.step = process().runs++;
   return made;

@@ -196,6 +196,12 @@ std::map<graph::ParameterPtr, std::int64_t> steps_of_optimizers() {
   return steps;
 }
 
+std::int64_t steps_of_all_optimizers() {
+  std::int64_t sum = 0;
+  for (const SeenOptimizer& each : process().updates.seen) sum += count_in(each.global_step.lock());
+  return sum;
+}
+
 bool has_been_updated(const graph::Parameter& parameter) {
   return std::ranges::any_of(process().updates.seen, [&](const SeenOptimizer& each) {
     const auto is_it = [&](const auto& updated) { return updated.lock().get() == &parameter; };

@@ -27,6 +27,8 @@ void note_batch(std::span<const Tensor> batch);
 
 // How many steps each optimizer has made, by the parameter that counts them.
 std::map<graph::ParameterPtr, std::int64_t> steps_of_optimizers();
+// All of them together.
+std::int64_t steps_of_all_optimizers();
 // Whether an optimizer that updates the parameter has made one.
 bool has_been_updated(const graph::Parameter& parameter);
 

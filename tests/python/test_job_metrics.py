@@ -113,6 +113,16 @@ time.sleep(600)
 """
 
 
+def wait_for_steps(job, steps):
+    command = [MUSTER, "metrics", "--scheduler", f"127.0.0.1:{job.port}"]
+    found = {}
+    while found.get("muster_process_step") != steps:
+        told = subprocess.run(
+            command, env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE
+        )
+        found = samples_in(told.stdout)
+
+
 @pytest.mark.parametrize(("mode", "last"), [("graph", 6), ("eager", 7)])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_steps_of_a_cell_that_a_loop_calls_are_told(workers, mode, last):
@@ -120,13 +130,33 @@ def test_steps_of_a_cell_that_a_loop_calls_are_told(workers, mode, last):
     with Job(STEPS.replace("MODE", repr(mode)), workers) as job:
         for worker in job.workers:
             worker.wait_for_line("trained")
-        command = [MUSTER, "metrics", "--scheduler", f"127.0.0.1:{job.port}"]
-        found = {}
-        while found.get("muster_process_step") != {str(rank): last for rank in range(workers)}:
-            told = subprocess.run(
-                command, env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE
-            )
-            found = samples_in(told.stdout)
+        wait_for_steps(job, {str(rank): last for rank in range(workers)})
+
+
+NO_REDUCER = """
+import time
+import numpy
+import muster
+from muster import nn
+muster.set_context(mode=MODE)
+muster.init()
+net = nn.Dense(2, 1)
+optimizer = nn.SGD(net.trainable_params(), 0.1)
+grad_fn = muster.value_and_grad(lambda x: net(x).mean(), None, net.trainable_params())
+for _ in range(7):
+    loss, gradients = grad_fn(muster.Tensor(numpy.ones((4, 2), numpy.float32)))
+    optimizer(gradients)
+print("trained", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_steps_of_a_loop_without_a_reducer_are_those_that_its_optimizer_has_counted(mode):
+    """Told before the next run: of seven six."""
+    with Job(NO_REDUCER.replace("MODE", repr(mode)), 1) as job:
+        job.workers[0].wait_for_line("trained")
+        wait_for_steps(job, {"0": 6})
 
 
 def samples_in_until_down(port):
