@@ -305,10 +305,15 @@ void Optimizer::require_served_rules() const {
       throw without_rule(*this, *parameter);
 }
 
+void Optimizer::end_own_construct() const {
+  require_served_rules();
+  if (const UpdateObserver tell = process().update_observer) tell(*this, false);
+}
+
 void set_update_observer(UpdateObserver observer) { process().update_observer = observer; }
 
 Value Optimizer::count_step() const {
-  if (const UpdateObserver tell = process().update_observer) tell(*this);
+  if (const UpdateObserver tell = process().update_observer) tell(*this, true);
   const Value one =
       graph::apply("fill", std::span<const Value>{},
                    {{"dtype", DType::int32}, {"shape", std::vector<std::int64_t>{1}}, {"value", 1.0}});

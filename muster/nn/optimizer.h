@@ -88,9 +88,10 @@ void pause_updates(bool paused);
 
 class Optimizer;
 
-// Called with each optimizer whose step is traced, or runs op by op, before it updates; `train` knows what
-// to do. What it throws ends the trace. Null, the default: none. Set before training.
-using UpdateObserver = void (*)(const Optimizer& optimizer);
+// Called with each optimizer whose step is traced, or runs op by op, where it counts the step; behind a
+// construct that is written in Python, which may count none, once more, and `counts` is false. `train` knows
+// what to do. What it throws ends the trace. Null, the default: none. Set before training.
+using UpdateObserver = void (*)(const Optimizer& optimizer, bool counts);
 void set_update_observer(UpdateObserver observer);
 
 // A cell that is called with the gradients, one for each of `updated_parameters()`, in order, and updates all
@@ -146,9 +147,9 @@ class Optimizer : public Cell {
   Values unscaled(std::span<const Value> gradients) const;
   // Counts the step; the last thing that construct does.
   Value count_step() const;
-  // An Exception where parameter servers hold a parameter for which no construct has given them a rule:
-  // behind one that is written in Python, whose updates they do not see.
-  void require_served_rules() const;
+  // Behind a construct that is written in Python: tells the observer. An Exception where parameter servers
+  // hold a parameter for which no construct has given them a rule, since they do not see such updates.
+  void end_own_construct() const;
 
   // Checks, prepares each gradient, calls update() for each parameter, counts the step.
   Values construct(std::span<const Value> gradients) override;
@@ -174,6 +175,7 @@ class Optimizer : public Cell {
   // Of a table on parameter servers: what of an update is known before any gradient. Throws where its rows
   // cannot be updated so.
   Update update_of_table(std::size_t index) const;
+  void require_served_rules() const;
   // An Exception unless there is one gradient for each updated parameter.
   void require_gradients(std::span<const Value> gradients) const;
 

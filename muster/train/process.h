@@ -99,6 +99,7 @@ struct WatchedOptimizer {
   std::uint64_t trainings = 0;  // how often its steps have begun anew in this epoch of the cluster
   std::int64_t step = 0;        // that was seen last
   std::int64_t due = 1;         // at which step its parameters are looked at next
+  std::shared_ptr<std::int64_t> calls = {};  // counted instead of steps, where it counts none itself
 };
 
 // One that has made a step in this process, or was traced for it. None of it is kept alive.

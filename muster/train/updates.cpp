@@ -91,6 +91,7 @@ void forget_sources(const WatchedOptimizer& watched) {
 
 // The step that `watched` has done; nothing where it has no elements yet.
 std::optional<std::int64_t> step_of(const WatchedOptimizer& watched) {
+  if (watched.calls != nullptr) return *watched.calls;
   const graph::ParameterPtr step = watched.global_step.lock();
   if (step == nullptr || step->absence() != nullptr || !step->materialized()) return std::nullopt;
   return *step->storage().data<std::int32_t>();
@@ -144,24 +145,48 @@ std::int64_t count_in(const graph::ParameterPtr& step) {
   return is_here ? *step->storage().data<std::int32_t>() : 0;
 }
 
-void observe(const nn::Optimizer& optimizer) {
+// Null where a construct in Python counts no steps and the job recovers: its calls are in no recovery point,
+// and who came back would be compared with others at another step.
+WatchedOptimizer* watched(const nn::Optimizer& optimizer, bool counts, Session& session) {
+  UpdateWatch& updates = process().updates;
+  std::erase_if(updates.optimizers, [](const auto& each) { return each.global_step.expired(); });
+  const auto known = std::ranges::find_if(updates.optimizers, [&](const auto& each) {
+    return each.global_step.lock() == optimizer.global_step();
+  });
+  if (known != updates.optimizers.end()) return &*known;
+  if (!counts && session.membership().recovers()) return nullptr;
+  WatchedOptimizer made{.global_step = optimizer.global_step(), .number = updates.count++};
+  for (const graph::ParameterPtr& parameter : optimizer.updated_parameters())
+    made.parameters.push_back(parameter);
+  if (!counts) made.calls = std::make_shared<std::int64_t>(0);
+  made.due = due_after(step_of(made).value_or(0));
+  updates.optimizers.push_back(std::move(made));
+  return &updates.optimizers.back();
+}
+
+// One of now, or one in each run of the plan.
+void count_call(const std::shared_ptr<std::int64_t>& calls) {
+  graph::Trace* const trace = graph::Trace::current();
+  if (trace == nullptr) {
+    ++*calls;
+    return;
+  }
+  trace->before_run([calls](bool /*is_first*/) -> Result<> {
+    ++*calls;
+    return {};
+  });
+}
+
+void observe(const nn::Optimizer& optimizer, bool counts) {
   require_init("an optimizer").value();
-  process().numbers.global_step = optimizer.global_step();
+  if (counts) process().numbers.global_step = optimizer.global_step();
   note_seen(optimizer);
   if (world_size() > 1) divide_optimizer(optimizer).value();  // a Model has done so before
-  if (comparing_session() == nullptr) return;
-  UpdateWatch& updates = process().updates;
-  std::erase_if(updates.optimizers, [](const auto& watched) { return watched.global_step.expired(); });
-  updates.look_at = 0;
-  const bool is_known = std::ranges::any_of(updates.optimizers, [&](const auto& watched) {
-    return watched.global_step.lock() == optimizer.global_step();
-  });
-  if (is_known) return;
-  WatchedOptimizer watched{.global_step = optimizer.global_step(), .number = updates.count++};
-  for (const graph::ParameterPtr& parameter : optimizer.updated_parameters())
-    watched.parameters.push_back(parameter);
-  watched.due = due_after(step_of(watched).value_or(0));
-  updates.optimizers.push_back(std::move(watched));
+  Session* const session = comparing_session();
+  if (session == nullptr) return;
+  process().updates.look_at = 0;
+  const WatchedOptimizer* const found = watched(optimizer, counts, *session);
+  if (!counts && found != nullptr && found->calls != nullptr) count_call(found->calls);
 }
 
 }  // namespace

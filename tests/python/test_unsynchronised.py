@@ -74,18 +74,35 @@ def by_model(rank):
 """
 
 
+# It counts no steps.
+OWN = """
+plain = make
+class Own(nn.Optimizer):
+    def construct(self, gradients):
+        for parameter, gradient in zip(self.parameters, gradients, strict=True):
+            muster.ops.assign(parameter, parameter - self.get_lr() * gradient)
+        return True
+def make():
+    net, _ = plain()
+    return net, Own(0.1, net.trainable_params())
+"""
+WRITTEN_IN_PYTHON = pytest.mark.parametrize("optimizer", [GROUPS, OWN], ids=["groups", "own"])
+
+
+@WRITTEN_IN_PYTHON
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", ["by_hand(False, rank)", "by_model(rank)"])
-def test_so_they_are_with_an_optimizer_that_has_groups_of_parameters(mode, way):
-    text = outputs_of(GROUPS + way, mode)
+def test_so_they_are_with_an_optimizer_that_is_written_in_python(optimizer, mode, way):
+    text = outputs_of(optimizer + way, mode)
     assert "0.weight'" in text
     assert "ranks 0 and 1" in text
 
 
+@WRITTEN_IN_PYTHON
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", ["by_hand(True, rank)", "by_model(rank)"])
-def test_with_such_an_optimizer_workers_that_train_together_are_told_nothing(mode, way):
-    assert "differ" not in outputs_of(GROUPS + TOGETHER + way, mode)
+def test_with_such_an_optimizer_workers_that_train_together_are_told_nothing(optimizer, mode, way):
+    assert "differ" not in outputs_of(optimizer + TOGETHER + way, mode)
 
 
 @pytest.mark.parametrize("way", ["by_hand(True, rank)", "by_model(rank)"])

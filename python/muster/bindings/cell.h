@@ -115,7 +115,7 @@ class Trampoline final : public Base, public PythonPart {
       return is_noted ? with_python_bprop(self, *this, arguments, nb::handle(), hooked) : hooked();
     });
     if constexpr (std::is_base_of_v<nn::Optimizer, Base>)
-      if (in_python) Base::require_served_rules();
+      if (in_python) Base::end_own_construct();
     graph::Values values;
     ResultForm::of(result, values, this->description() + ".construct");
     return values;

@@ -43,7 +43,7 @@ nb::object call_plainly(nb::handle self, Cell& cell, nb::handle positional, nb::
     guard_construct(self);
     nb::object result = called(self.attr("construct"), args, kwargs);
     if (const auto* const optimizer = dynamic_cast<const nn::Optimizer*>(&cell))
-      optimizer->require_served_rules();
+      optimizer->end_own_construct();
     return result;
   };
   const auto constructed = [&] {
