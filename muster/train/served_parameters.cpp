@@ -296,7 +296,8 @@ Result<> ServedParameters::check_step(std::uint64_t step) const {
   return fail(
       Code::not_provided,
       fmt::format("the optimizers of parameters on servers have made {} steps together, the parameter "
-                  "servers {}: their state was loaded, or one was made behind the first step",
+                  "servers {}: their state was loaded, or one was made, behind the first step. Start the "
+                  "job anew, and make and load all optimizers before its first step",
                   step, next_));
 }
 
@@ -309,8 +310,9 @@ Result<> ServedParameters::check_unwritten(const graph::ServedUpdate& update) co
       Code::not_provided,
       fmt::format(
           "parameter '{}' was written between two steps of its optimizer, before step {}: it lives on "
-          "parameter servers, which do not see that. Set or load it before the first step, or leave "
-          "out set_param_ps for it",
+          "parameter servers, which do not see that. To go on from a checkpoint, start the job anew and load "
+          "before its first step; what was loaded to evaluate with, set back before the next step; or "
+          "leave out set_param_ps for it",
           name_of(update.number), next_));
 }
 

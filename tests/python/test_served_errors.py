@@ -76,7 +76,15 @@ def outputs(workers=2, **options):
 ERRORS = {
     "a marked parameter is set between two steps": (
         {"PREPARED": "net.fc.set_param_ps()", "AFTER_STEP": "net.fc.weight.set_data(net.fc.weight * 0.5)"},
-        "'fc.weight' was written between two steps",
+        "'fc.weight' was written between two steps of its optimizer, before step 1: it lives on parameter "
+        "servers, which do not see that. To go on from a checkpoint, start the job anew",
+    ),
+    "the state of an optimizer is loaded behind the first step": (
+        {
+            "PREPARED": "net.fc.set_param_ps()",
+            "AFTER_STEP": "optimizer.global_step.set_data(Tensor(np.array([7], np.int32)))",
+        },
+        "Start the job anew, and make and load all optimizers before its first step",
     ),
     "a marked parameter has an optimizer of the script's own": (
         {"PREPARED": "net.fc.set_param_ps()", "OPTIMIZER": "Own(0.1, [net.fc.weight, net.fc.bias])"},
