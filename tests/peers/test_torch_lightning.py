@@ -50,6 +50,10 @@ def unbroken(*options: str) -> dict:
         ("1:0:0:0:sanity", ("workers=1", "generator=1")),
         ("1:0:1:2:forward", ("sampler=own",)),
         ("1:0:1:2:forward", ("sampler=weighted",)),
+        ("1:0:1:3:forward", ("stream=1",)),
+        ("0:0:0:4:begin,1:0:1:1:end", ("stream=1",)),
+        ("0:0:1:3:forward,1:0:1:3:forward", ("stream=1", "save=2")),
+        ("1:0:1:4:forward", ("stream=1", "keep=3")),
         ("0:0:1:2:forward,1:0:1:2:forward", ("save=2",)),
         ("1:0:1:3:forward,1:1:1:3:forward", ("keep=3",)),  # it comes back, and dies in what is repeated
     ],
@@ -66,6 +70,10 @@ def unbroken(*options: str) -> dict:
         "nothing-kept",
         "permutations",
         "weighted",
+        "stream",
+        "stream-first-and-last",
+        "stream-all",
+        "stream-repeated",
         "all",
         "again",
     ],
@@ -75,7 +83,15 @@ def test_ranks_that_are_killed_change_nothing(tmp_path, hurts, options):
     kept = [option for option in options if not option.startswith(("save", "keep"))]
     assert job.outcome() == unbroken(*kept)
     assert len(job.found("is hurt")) == len(hurts.split(","))
-    assert job.found("all 2 ranks go on from")
+    assert job.found("all 2 ranks go on from") and not job.found("has other rows")
+
+
+def test_rows_that_are_not_the_same_when_they_are_read_again_are_told_of(tmp_path):
+    """They wait in the dataset since the batch before, whose dropout drew from the same generator."""
+    job = run(tmp_path, "hurt=1:0:1:3:forward", "stream=4")
+    assert job.code == 0, job.text()
+    told = r"batch 3 of epoch 1 has other rows where rank (\d) reads it again: its loader keeps rows"
+    assert sorted(job.found(told)) == ["0", "1"]
 
 
 @pytest.mark.parametrize(

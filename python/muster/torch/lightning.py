@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -28,7 +29,13 @@ from muster.torch import _generators
 from muster.torch._behind_the_end import RUN, end_of_this_run
 from muster.torch._ddp import ddp_modules, share_buffers
 from muster.torch._errors import FAILURES
-from muster.torch._loader_place import end_workers, generators_of, passes_cheaply, sampler_of_epochs
+from muster.torch._loader_place import (
+    digest_of,
+    end_workers,
+    generators_of,
+    passes_cheaply,
+    sampler_of_epochs,
+)
 from muster.torch._points import Points, pack, unpack
 from muster.torch._recoverable import decide, take_the_only_loop
 from muster.torch._recovering_backend import RecoveringBackend, recovers, split_records
@@ -60,17 +67,32 @@ def _check_trainer(trainer) -> None:
         )
 
 
-def _pass(fetcher, count: int) -> None:
-    """Passes over the first batches of an epoch that has just been opened."""
+def _reads_ahead(fetcher) -> bool:
+    """Whether a batch is read before the step of the one before: so the last is known without a length."""
+    return fetcher.length is None
+
+
+def _digest_ahead(fetcher) -> int:
+    """Of the batch that comes next, where it was read already; else 0."""
+    return digest_of(fetcher.batches[0]) if _reads_ahead(fetcher) and fetcher.batches else 0
+
+
+def _pass(fetcher, count: int, before_last: Callable[[], None]) -> None:
+    """Passes over the first batches of an epoch that has just been opened.
+
+    before_last: called before the last of them, behind which who reads ahead reads the batch that comes next.
+    """
     if not count:
         return
-    batches = fetcher if fetcher.length is None else fetcher.iterator  # the former has read ahead
+    batches = fetcher if _reads_ahead(fetcher) else fetcher.iterator
     pass_one = batches.__next__
     loaders = fetcher.combined_loader.flattened
-    if len(loaders) == 1 and fetcher.length is not None and passes_cheaply(loaders[0]):
+    if len(loaders) == 1 and not _reads_ahead(fetcher) and passes_cheaply(loaders[0]):
         [opened] = fetcher.iterator._iterator.iterators
         pass_one = getattr(opened, "_next_index", pass_one)
     for index in range(count):
+        if index == count - 1:
+            before_last()
         try:
             pass_one()
         except StopIteration:
@@ -91,7 +113,12 @@ def _set_modes(model, modes: dict[str, bool]) -> None:
 
 
 def _joined(records: list[bytes]) -> list[torch.Tensor]:
-    return [torch.frombuffer(bytearray(record), dtype=torch.uint8) for record in records]
+    return [
+        torch.frombuffer(bytearray(record), dtype=torch.uint8)
+        if record
+        else torch.empty(0, dtype=torch.uint8, device="cpu")
+        for record in records
+    ]
 
 
 def _apart(joined, size: int) -> list[bytes]:
@@ -105,14 +132,24 @@ class _Point:
     """Where the training can begin again: before a batch.
 
     generators: of all ranks, now; openings and firsts: when loaders were opened for the epoch, and before its
-    first batch, where samplers draw. checkpoint: Lightning's, or what torch.save() made of it.
+    first batch, where samplers draw; reads: before the batch was read, of ranks that read ahead, and digests:
+    of what those have read. checkpoint: Lightning's, or what torch.save() made of it.
     """
 
     def __init__(
-        self, count: int, batch: int, modes: dict[str, bool], generators, openings, firsts, checkpoint
+        self,
+        count: int,
+        batch: int,
+        modes: dict[str, bool],
+        digests: list[int],
+        generators,
+        openings,
+        firsts,
+        reads,
+        checkpoint,
     ) -> None:
-        self.count, self.batch, self.modes = count, batch, modes
-        self.generators, self.openings, self.firsts = generators, openings, firsts
+        self.count, self.batch, self.modes, self.digests = count, batch, modes, digests
+        self.generators, self.openings, self.firsts, self.reads = generators, openings, firsts, reads
         self._checkpoint = checkpoint
 
     def checkpoint_bytes(self) -> bytes:
@@ -129,11 +166,13 @@ class _Point:
                 "count": self.count,
                 "batch": self.batch,
                 "modes": self.modes,
+                "digests": self.digests,
                 "is_over": is_over,
                 "run": os.environ.get(RUN, ""),
                 "generators": _joined(self.generators),
                 "openings": _joined(self.openings),
                 "firsts": _joined(self.firsts),
+                "reads": _joined(self.reads),
                 "checkpoint": torch.frombuffer(bytearray(self.checkpoint_bytes()), dtype=torch.uint8),
             }
         )
@@ -146,9 +185,11 @@ class _Point:
                 "remove MS_RECOVERY_PATH to start fresh"
             )
         found.setdefault("firsts", found["openings"])  # not in points of older versions
-        kept = [_apart(found[what], size) for what in ("generators", "openings", "firsts")]
+        found.setdefault("reads", _joined([b""] * size))
+        kept = [_apart(found[what], size) for what in ("generators", "openings", "firsts", "reads")]
         checkpoint = found["checkpoint"].numpy().tobytes()
-        return cls(found["count"], found["batch"], found["modes"], *kept, checkpoint)
+        digests = found.get("digests", [0] * size)
+        return cls(found["count"], found["batch"], found["modes"], digests, *kept, checkpoint)
 
 
 def _loaders_of(loop) -> list:
@@ -215,7 +256,7 @@ class _Fit:
         self._point: _Point | None = None
         self._resumed: _Point | None = None  # with which this rank begins, until it is there
         self._random = _Random(trainer)
-        self._opening = self._first_of_epoch = self._random.record()
+        self._opening = self._first_of_epoch = self._before_read = self._random.record()
         self._cut_at, self._cuts = -1, 0
         folder = os.environ.get("MS_RECOVERY_PATH") or None
         self._points = Points(folder, self._rank)
@@ -271,9 +312,11 @@ class _Fit:
     def _before_batch(self, fetcher) -> None:
         loop = self._trainer.fit_loop
         if self._resumed is None:
+            now = self._random.record()
             if loop.epoch_loop.batch_progress.current.ready == 0:
-                self._first_of_epoch = self._random.record()
-            self._keep()
+                self._first_of_epoch = now
+            self._keep(now, self._before_read if _reads_ahead(fetcher) else b"", _digest_ahead(fetcher))
+            self._before_read = now
             return
         point, self._resumed = self._resumed, None
         # All is as before this batch: what Lightning leaves out in an epoch that it begins again is not.
@@ -283,8 +326,24 @@ class _Fit:
             self._ask_for_validation()
         self._first_of_epoch = point.firsts[self._rank]
         self._random.restore(self._first_of_epoch)
-        _pass(fetcher, point.batch)
-        self._random.restore(point.generators[self._rank])
+        self._before_read = point.generators[self._rank]
+        _pass(fetcher, point.batch, lambda: self._restore_some(point.reads[self._rank]))
+        self._random.restore(self._before_read)
+        self._compare_batch(_digest_ahead(fetcher), point)
+
+    def _compare_batch(self, digest: int, point: _Point) -> None:
+        if point.digests[self._rank] not in (0, digest):
+            _say(
+                f"warning: batch {point.batch} of epoch {self._trainer.current_epoch} has other rows where "
+                f"rank {self._rank} reads it again: its loader keeps rows of earlier batches (a buffer that "
+                "shuffles), drawn with random numbers that the steps draw, too, and the training ends with "
+                "other numbers than without that death: let the rows draw from a torch.Generator that is an "
+                "attribute of the dataset, or in worker processes of the DataLoader"
+            )
+
+    def _restore_some(self, kept: bytes) -> None:
+        if kept:
+            self._random.restore(kept)
 
     def _ask_for_validation(self) -> None:
         """Its loaders were asked for before all began again, as by the validation that tries all out."""
@@ -292,7 +351,7 @@ class _Fit:
         self._trainer.fit_loop.epoch_loop.val_loop.setup_data()
         self._trainer.training = True
 
-    def _keep(self) -> None:
+    def _keep(self, now: bytes, before_read: bytes, digest: int) -> None:
         """No rank keeps what is before a batch until all have come there."""
         self._batches += 1
         loop = self._trainer.fit_loop
@@ -302,20 +361,21 @@ class _Fit:
         ):
             return
         place = [loop.epoch_progress.current.processed, loop.epoch_loop.batch_progress.current.ready]
-        records = [self._random.record(), self._opening, self._first_of_epoch]
-        said = self._backend.gather_numbers([*place, *map(len, records)])
-        for rank, (*other, _, _, _) in enumerate(said):
+        records = [now, self._opening, self._first_of_epoch, before_read]
+        said = self._backend.gather_numbers([*place, digest, *map(len, records)])
+        for rank, row in enumerate(said):
+            other = row[: len(place)]
             if other != place:
                 raise RuntimeError(
                     f"muster: rank {rank} is at batch {other[1]} of epoch {other[0]} and rank {self._rank} "
                     f"at batch {place[1]} of epoch {place[0]}: the loaders of all ranks need as many batches"
                 )
         share_buffers(ddp_modules(self._trainer.strategy.model), self._calls.native)
-        sizes = list(zip(*said, strict=True))[len(place) :]
-        generators, openings, firsts = map(self._backend.gather_bytes, records, sizes)
+        digests, *sizes = list(zip(*said, strict=True))[len(place) :]
+        gathered = list(map(self._backend.gather_bytes, records, sizes))
         checkpoint = copy.deepcopy(self._trainer._checkpoint_connector.dump_checkpoint(weights_only=False))
         modes = _modes(self._model)
-        self._point = _Point(self._batches, place[1], modes, generators, openings, firsts, checkpoint)
+        self._point = _Point(self._batches, place[1], modes, list(digests), *gathered, checkpoint)
         self._mark(self._batches)
         if self._batches - self._saved >= self._save_every:
             self._saved = self._batches
@@ -377,7 +437,7 @@ class _Fit:
         if self._point is not None:
             checkpoint = {"state_dict": self._trainer.lightning_module.state_dict()}
             generators = self._point.generators
-            over = _Point(self._batches + 1, 0, {}, generators, generators, generators, checkpoint)
+            over = _Point(self._batches + 1, 0, {}, [0] * self._size, *[generators] * 4, checkpoint)
             self._save(over, is_over=True)
         try:
             self._calls.native.barrier()

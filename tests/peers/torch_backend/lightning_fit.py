@@ -1,8 +1,9 @@
 """A training of Lightning over muster.torch.lightning.fit(): prints a digest of all that it has learned.
 
 Options as NAME=VALUE: epochs, workers (of the loader), persistent (workers), generator (of the loader),
-sampler (own: a permutation of each rank; weighted: with a generator), every (so many epochs a validation),
-accumulate, keep, save, version (to be taken for). Who is to be killed where:
+sampler (own: a permutation of each rank; weighted: with a generator), stream (rows without a length; of as
+many the next is chosen), every (so many epochs a validation), accumulate, keep, save, version (to be taken
+for). Who is to be killed where:
 hurt=RANK:LIFE:EPOCH:BATCH:PLACE, several with a comma.
 """
 
@@ -21,7 +22,7 @@ from lightning.pytorch.strategies import DDPStrategy
 from torch import nn
 
 OPTIONS = dict(word.split("=", 1) for word in sys.argv[1:])
-RANK = int(os.environ["RANK"])
+RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 LIFE = int(os.environ.get("MUSTER_RESTART_COUNT") or 0)
 BATCHES = 5  # of a rank and epoch
 
@@ -40,10 +41,27 @@ class Noisy(torch.utils.data.TensorDataset):
         return x + 0.01 * torch.randn(16) + 0.01 * random.random(), y
 
 
+class Stream(torch.utils.data.IterableDataset):
+    """Noisy rows whose number nobody knows."""
+
+    def __init__(self, rows: Noisy) -> None:
+        self._rows = rows
+
+    def __iter__(self):
+        waiting = []
+        for index in range(RANK, len(self._rows), RANKS):
+            waiting.append(self._rows[index])
+            if len(waiting) == int(OPTIONS["stream"]):
+                yield waiting.pop(random.randrange(len(waiting)))
+        yield from waiting
+
+
 def loader(count: int, shuffle: bool):
     generator = torch.Generator().manual_seed(count)
     x, y = torch.rand(count, 16, generator=generator), torch.randint(0, 4, (count,), generator=generator)
     own = torch.Generator().manual_seed(RANK)
+    if "stream" in OPTIONS:
+        return torch.utils.data.DataLoader(Stream(Noisy(x, y)), 4)
     weighted = torch.utils.data.WeightedRandomSampler(torch.rand(count), count, generator=own)
     sampler = weighted if OPTIONS.get("sampler") == "weighted" and shuffle else None
     return torch.utils.data.DataLoader(
@@ -106,7 +124,7 @@ def main() -> None:
         strategy=DDPStrategy(process_group_backend=OPTIONS.get("backend", "muster")),
         max_epochs=int(OPTIONS.get("epochs", "2")),
         use_distributed_sampler=OPTIONS.get("sampler") != "own",
-        limit_train_batches=BATCHES,
+        limit_train_batches=None if "stream" in OPTIONS else BATCHES,
         check_val_every_n_epoch=int(OPTIONS.get("every", "1")),
         accumulate_grad_batches=int(OPTIONS.get("accumulate", "1")),
         callbacks=[
