@@ -166,12 +166,19 @@ def ends_of_habit(folder: Path, *options: str) -> list[str]:
         pytest.param("stops", id="stop-is-said-for-numbers-of-a-void-step"),
         pytest.param("sizes", id="sizes-of-buffers-come-from-other-ranks"),
         pytest.param("averages", id="averages-of-weights-are-states"),
+        pytest.param("stream", id="rows-are-not-counted"),
     ],
 )
 def test_what_scripts_do_in_the_loop_comes_back_with_a_killed_rank(tmp_path, habit):
     killed = ends_of_habit(tmp_path / "killed", habit, "hurt=1:1:2:update")
     assert killed == ends_of_habit(tmp_path / "unbroken", habit)
     assert len(killed) == 2
+
+
+def test_rows_that_are_others_when_they_are_read_again_are_told_of(tmp_path):
+    """Drawn before the dropout of a step, from the same generator: who comes back has not made that step."""
+    told = run_habit(tmp_path, "early-stream", "hurt=1:1:3:update").stderr
+    assert told.count("batch 2 of epoch 1 has other rows where rank 1 reads it again") == 1
 
 
 def test_a_loader_that_can_be_iterated_once_is_refused_in_its_second_epoch(tmp_path):

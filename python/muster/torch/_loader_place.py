@@ -99,6 +99,17 @@ def digest_of(batch) -> int:
     return digest
 
 
+def other_rows(batch: int, epoch: int, rank: int) -> str:
+    """What to say of a batch whose digest is not what it was."""
+    return (
+        f"warning: batch {batch} of epoch {epoch} has other rows where rank {rank} reads it again: its "
+        "loader keeps rows of earlier batches (a buffer that shuffles), drawn with random numbers that the "
+        "steps draw, too, and the training ends with other numbers than without that death: let the rows "
+        "draw from a torch.Generator that is an attribute of the dataset, or in worker processes of the "
+        "DataLoader"
+    )
+
+
 class LoaderPlace:
     """epoch and step: of the batch that next() gives, from 0. Opening an epoch may use the generators.
 
@@ -114,6 +125,7 @@ class LoaderPlace:
                 f"muster: sampler of recoverable() is a {type(sampler).__name__} without set_epoch()"
             )
         self.epoch, self.step = 0, 0
+        self.digest = 0  # of the batch that next() gave last, where other rows may come when it is read again
         self._batches = None
 
     def _open(self) -> None:
@@ -127,7 +139,10 @@ class LoaderPlace:
         """The batch of this place, or END at the end of the epoch; the place stays until advance()."""
         if self._batches is None:
             self._open()
-        return next(self._batches, _END)
+        batch = next(self._batches, _END)
+        if self._recovers and batch is not _END and not passes_cheaply(self._loader):
+            self.digest = digest_of(batch)
+        return batch
 
     def advance(self) -> None:
         self.step += 1
@@ -141,24 +156,34 @@ class LoaderPlace:
             )
         self.epoch, self.step, self._batches = self.epoch + 1, 0, None
 
-    def move(self, epoch: int, step: int, at_epoch: bytes) -> None:
-        """To another place: an epoch is opened with its own generators, and batches are passed over."""
+    def _pass_one(self) -> bool:
+        """Whether there was a batch to pass over."""
+        if not (passes_cheaply(self._loader) and hasattr(self._batches, "_next_index")):
+            return not is_end(self.next())
+        try:
+            self._batches._next_index()
+        except StopIteration:
+            return False
+        return True
+
+    def move(self, epoch: int, step: int, at_epoch: bytes, at_last: bytes) -> None:
+        """To another place: an epoch is opened with its own generators, and batches are passed over.
+
+        at_last: the generators with which the last of these was read, for what it leaves to the next.
+        """
         self.epoch, self.step, self._batches = epoch, step, None
         if step == 0:
             return
         _generators.restore(at_epoch, self._generators)
         self._open()
-        pass_one = self._batches.__next__
-        if passes_cheaply(self._loader) and hasattr(self._batches, "_next_index"):
-            pass_one = self._batches._next_index
         for index in range(step):
-            try:
-                pass_one()
-            except StopIteration:
+            if 0 < index == step - 1:  # the first was read with what opening the epoch has left
+                _generators.restore(at_last, self._generators)
+            if not self._pass_one():
                 raise ValueError(
                     f"muster: the job is at batch {step} of epoch {epoch}, and the loader of this script has "
                     f"{index} an epoch: start the script as it was"
-                ) from None
+                )
 
 
 def is_end(batch) -> bool:

@@ -14,7 +14,7 @@ from muster.torch._behind_the_end import RUN, end_of_this_run
 from muster.torch._ddp import ForwardPasses, check_renewable, ddp_modules, renew, share_buffers
 from muster.torch._errors import FAILURES
 from muster.torch._first_step import FirstStep
-from muster.torch._loader_place import LoaderPlace, generators_of, is_end
+from muster.torch._loader_place import LoaderPlace, generators_of, is_end, other_rows
 from muster.torch._points import Points, pack, unpack
 from muster.torch._recovering_backend import RecoveringBackend, join_records, recovers, split_records
 from muster.torch._step_mark import step_mark
@@ -103,6 +103,8 @@ class Steps(Iterator):
         self._batch = _NO_BATCH
         self._own_generators = b""  # where the body of the step began
         self._generators: list[bytes] = []  # of all ranks, where the last step ended
+        self._last_generators: list[bytes] = []  # and the one before: with these its batch was read
+        self._digests: list[int] = []  # of what all ranks have read for it
         self._epoch_generators: list[bytes] = []  # and where the epoch began
         folder = os.environ.get("MS_RECOVERY_PATH") or None
         self._points = Points(folder, self._rank)
@@ -199,16 +201,26 @@ class Steps(Iterator):
             has_drawn = own != self._generators[self._rank]
             self._is_finished = True
             places = self._backend.gather_numbers(
-                [self._place.epoch, self._place.step, has_drawn, self._stops, self._leaves_open_passes()]
+                [
+                    self._place.epoch,
+                    self._place.step,
+                    has_drawn,
+                    self._stops,
+                    self._leaves_open_passes(),
+                    self._place.digest,
+                ]
             )
             self._check_places(places)
+            generators = self._generators
             if self._count == 0:
                 self._compare_states()
             if any(row[2] for row in places):
-                self._generators = self._backend.gather_bytes(own)
+                generators = self._backend.gather_bytes(own)
         except FAILURES as error:
             self._calls.cut(error)
             return False
+        self._last_generators, self._generators = self._generators, generators
+        self._digests = [row[5] for row in places]
         if any(row[4] for row in places):
             self._renew_reducers()
         self._count_step()
@@ -262,8 +274,8 @@ class Steps(Iterator):
             self._write_point(is_over=False)
 
     def _check_places(self, rows: list[list[int]]) -> None:
-        for rank, (epoch, step, _, stops, _) in enumerate(rows):
-            own_epoch, own_step, _, own_stops, _ = rows[self._rank]
+        for rank, (epoch, step, _, stops, *_) in enumerate(rows):
+            own_epoch, own_step, _, own_stops, *_ = rows[self._rank]
             if (epoch, step) != (own_epoch, own_step):
                 raise RuntimeError(
                     f"muster: rank {rank} has made step {step} of epoch {epoch} and rank {self._rank} step "
@@ -307,9 +319,10 @@ class Steps(Iterator):
         source, count, kind = decide(plan)
         self._check_claims(plan, count, kind)
         if kind == "none":
-            self._generators = self._epoch_generators = self._backend.gather_bytes(
+            self._generators = self._epoch_generators = self._last_generators = self._backend.gather_bytes(
                 _generators.record(self._of_script)
             )
+            self._digests = [0] * self._size
         if self._rank == source:
             self._become_source(kind)
             self._give(plan, count, kind)
@@ -371,23 +384,26 @@ class Steps(Iterator):
             self._load(packed)
             self._is_live = True
         else:
+            self._last_generators = self._generators
             self._generators = split_records(packed["generators"], self._size)
+            self._digests = packed["digests"]
             self._count_step()
 
     # ---- the state as a whole -------------------------------------------------------------------------
 
     def _packed(self, what: str, is_over: bool) -> dict:
-        generators = join_records(self._generators)
+        drawn = {"generators": join_records(self._generators), "digests": self._digests}
         if what == "generators":
-            return {"generators": generators}
+            return drawn
         return {
+            **drawn,
             "size": self._size,
             "epoch": self._place.epoch,
             "step": self._place.step,
             "count": self._count,
             "is_over": is_over,
             "run": os.environ.get(RUN, ""),
-            "generators": generators,
+            "last_generators": join_records(self._last_generators),
             "epoch_generators": join_records(self._epoch_generators),
             **self._state.pack(),
         }
@@ -399,11 +415,19 @@ class Steps(Iterator):
                 "many, or remove MS_RECOVERY_PATH to start fresh"
             )
         self._state.load(packed)
-        self._generators = split_records(packed["generators"], self._size)
-        self._epoch_generators = split_records(packed["epoch_generators"], self._size)
+        packed.setdefault("last_generators", packed["generators"])  # not in older points
+        self._digests = packed.get("digests", [0] * self._size)
+        self._generators, self._last_generators, self._epoch_generators = (
+            split_records(packed[what], self._size)
+            for what in ("generators", "last_generators", "epoch_generators")
+        )
         self._count, self._batch = packed["count"], _NO_BATCH
         self._is_in_step = self._is_finished = False
-        self._place.move(packed["epoch"], packed["step"], self._epoch_generators[self._rank])
+        own, own_last = self._epoch_generators[self._rank], self._last_generators[self._rank]
+        self._place.move(packed["epoch"], packed["step"], own, own_last)
+        if self._place.step > 0 and self._digests[self._rank] not in (0, self._place.digest):
+            told = other_rows(self._place.step - 1, self._place.epoch, self._rank)
+            print(f"muster: {told}", file=sys.stderr, flush=True)
         _generators.restore(self._generators[self._rank], self._of_script)
 
     # ---- points, and the end --------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from muster.torch._loader_place import (
     digest_of,
     end_workers,
     generators_of,
+    other_rows,
     passes_cheaply,
     sampler_of_epochs,
 )
@@ -333,13 +334,7 @@ class _Fit:
 
     def _compare_batch(self, digest: int, point: _Point) -> None:
         if point.digests[self._rank] not in (0, digest):
-            _say(
-                f"warning: batch {point.batch} of epoch {self._trainer.current_epoch} has other rows where "
-                f"rank {self._rank} reads it again: its loader keeps rows of earlier batches (a buffer that "
-                "shuffles), drawn with random numbers that the steps draw, too, and the training ends with "
-                "other numbers than without that death: let the rows draw from a torch.Generator that is an "
-                "attribute of the dataset, or in worker processes of the DataLoader"
-            )
+            _say(other_rows(point.batch, self._trainer.current_epoch, self._rank))
 
     def _restore_some(self, kept: bytes) -> None:
         if kept:

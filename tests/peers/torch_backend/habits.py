@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, Dataset, DistributedSampler, Sampler, Subset
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, Sampler, Subset
 
 HABIT = sys.argv[1]
 HURTS = {word for word in sys.argv[-1].removeprefix("hurt=").split(",") if len(sys.argv) > 2}
@@ -65,6 +65,21 @@ class Shuffled(Sampler):
 
     def __iter__(self):
         return iter(self.order.permutation(len(self.rows))[: len(self)].tolist())
+
+
+class Stream(IterableDataset):
+    """Rows that nobody has counted, drawn so many before their turn."""
+
+    def __init__(self, rows: Dataset, early: int) -> None:
+        self.rows, self.early = rows, early
+
+    def __iter__(self):
+        waiting = []
+        for index in range(len(self.rows)):
+            waiting.append(self.rows[index])
+            if len(waiting) > self.early:
+                yield waiting.pop(0)
+        yield from waiting
 
 
 class InTurn:
@@ -155,6 +170,8 @@ def loader() -> DataLoader:
     if HABIT == "own-generators":
         noisy = Subset(NoisyRows(), range(32))
         return DataLoader(noisy, 4, sampler=Shuffled(noisy))
+    if "stream" in HABIT:
+        return DataLoader(Stream(rows, 6 if HABIT == "early-stream" else 0), 4)
     if HABIT == "two-loaders":
         own = torch.Generator().manual_seed(RANK)
         first = DataLoader(rows, 4, shuffle=True, generator=own, num_workers=1, persistent_workers=True)
@@ -207,7 +224,8 @@ def main() -> None:
     dist.init_process_group("muster")
     torch.manual_seed(7)
     random.seed(RANK)
-    first = {"buffers": RunningMean, "extra-state": Cooling}.get(HABIT, nn.Identity)()
+    kinds = {"buffers": RunningMean, "extra-state": Cooling, "stream": nn.Dropout, "early-stream": nn.Dropout}
+    first = kinds.get(HABIT, nn.Identity)()
     model = nn.Sequential(first, nn.BatchNorm1d(8), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))
     dtype = torch.bfloat16 if HABIT == "wide" else torch.float32
     net = DistributedDataParallel(model.to(dtype))
