@@ -5,7 +5,7 @@ import math
 import sys
 
 import muster
-from mindspore import _tensor_weights, _tensors
+from mindspore import _compiled, _tensor_weights, _tensors
 from muster import _core, ops
 
 
@@ -100,7 +100,8 @@ def _through_hooks(function, positions, weights, args, kwargs):
     """What the function gives, with the gradients of arguments as the functions of register_hook() leave them
     that the arguments have before the call."""
     hooks = [_tensors.gradient_hooks(args[at]) for at in _places(positions) if at < len(args)]
-    results, found = function(*args, **kwargs)
+    with _compiled.marked_in_graph_mode():
+        results, found = function(*args, **kwargs)
     if not any(hooks):
         return results, found
     of_arguments = found if weights is None else found[0]

@@ -5,6 +5,7 @@ import types
 import weakref
 
 import muster
+from mindspore import _compiled
 from muster import _core
 
 # Of MindSpore's jit, of this version and older ones.
@@ -129,7 +130,8 @@ def _with_globals(function):
 def _with_plain_results(function):
     @functools.wraps(function)
     def plain(*args, **kwargs):
-        return _plain(function(*args, **kwargs))
+        with _compiled.marked():
+            return _plain(function(*args, **kwargs))
 
     return plain
 
@@ -173,7 +175,8 @@ def _method_of(function, owner):
     def method(_, *args, **kwargs):
         if isinstance(owner(), muster.Cell):
             _core._watch(owner())
-        return _plain(function(owner(), *args, **kwargs))
+        with _compiled.marked():
+            return _plain(function(owner(), *args, **kwargs))
 
     method.__name__ = function.__name__
     return _core.jit(method)

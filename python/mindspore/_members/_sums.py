@@ -3,6 +3,7 @@
 import builtins
 
 import muster
+from mindspore import _compiled
 from mindspore import ops as named
 from mindspore.numpy import _reductions, _shared
 from mindspore.numpy._shared import axes_of, cast, is_float
@@ -58,15 +59,17 @@ def any(self, axis=None, keep_dims=False, *, dim=None, keepdim=False):
 def _extreme(tensor, position, dim, keepdim, older, numpy_like, with_index):
     """(values, indices) by an axis as a position or `dim`; by a name of `older` the values alone.
 
-    A call chooses one of MindSpore's two methods by the names it uses, also where these say their default.
+    A call chooses one of MindSpore's two methods by the names it uses, also where these say their
+    default. One without names is the older method in compiled code.
     """
     said = {name: value for name, value in older.items() if value is not ...}
     given = dict(zip(("axis", "keepdims"), position, strict=False)) | said
     axis = given.get("axis") if dim is None else dim
-    keepdims = axis is not None and given.get("keepdims", keepdim)
+    keepdims = axis is not None and given.get("keepdims", keepdim is not ... and keepdim)
     axis = None if axis == () else axis
     initial, where = said.get("initial"), said.get("where", True)
-    alone = dim is None and said and not said.get("return_indices", False)
+    is_older = bool(said) or (keepdim is ... and _compiled.is_compiled())
+    alone = dim is None and is_older and not said.get("return_indices", False)
     if alone or not isinstance(axis, int):  # of several axes there is no index
         return numpy_like(tensor, axis, keepdims, initial, where)
     return with_index(tensor, axis, keepdims, initial=initial, where=None if where is True else where)
@@ -81,9 +84,10 @@ def max(
     where=...,
     return_indices=...,
     dim=None,
-    keepdim=False,
+    keepdim=...,
 ):
-    """The greatest element; (values, indices) by an axis as a position, by `dim` or with `return_indices`."""
+    """The greatest element; (values, indices) by an axis as a position (not in compiled code), by
+    `dim` or with `return_indices`."""
     older = {"axis": axis, "keepdims": keepdims, "initial": initial, "where": where}
     older["return_indices"] = return_indices
     return _extreme(self, position, dim, keepdim, older, _reductions.max, named.max)
@@ -98,9 +102,10 @@ def min(
     where=...,
     return_indices=...,
     dim=None,
-    keepdim=False,
+    keepdim=...,
 ):
-    """The smallest element; (values, indices) by an axis as a position, by `dim` or with `return_indices`."""
+    """The smallest element; (values, indices) by an axis as a position (not in compiled code), by
+    `dim` or with `return_indices`."""
     older = {"axis": axis, "keepdims": keepdims, "initial": initial, "where": where}
     older["return_indices"] = return_indices
     return _extreme(self, position, dim, keepdim, older, _reductions.min, named.min)

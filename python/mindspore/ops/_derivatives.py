@@ -1,6 +1,6 @@
 """mindspore.ops: products with Jacobians, and Jacobians."""
 
-from mindspore import _gradient
+from mindspore import _compiled, _gradient
 from mindspore._gradient import jacfwd, jacrev, others_of, vjp
 from muster import ops
 
@@ -51,7 +51,8 @@ def vmap(fn, in_axes=0, out_axes=0):
         counts = set(_counts(inputs, axes))
         if len(counts) != 1:
             raise ValueError(f"vmap: the inputs have {sorted(counts)} parts along in_axes {in_axes}")
-        made = [fn(*_part(inputs, axes, at)) for at in range(counts.pop())]
+        with _compiled.marked():
+            made = [fn(*_part(inputs, axes, at)) for at in range(counts.pop())]
         if not isinstance(made[0], tuple):
             return ops.stack(made, out_axes)
         ends = out_axes if isinstance(out_axes, (tuple, list)) else (out_axes,) * len(made[0])

@@ -1,0 +1,46 @@
+"""Whether code runs that MindSpore compiles: there some calls mean another thing than in its eager mode.
+
+What it compiles is a function of `jit`, one under `vmap`, and in graph mode every `construct` and every
+function that `grad` and its kin take. Here such code may run op by op all the same, so that a trace alone
+does not tell.
+"""
+
+import contextlib
+import sys
+import threading
+
+from muster import _core
+
+_marks = threading.local()
+
+
+@contextlib.contextmanager
+def marked():
+    """What runs in this block is compiled."""
+    depth = getattr(_marks, "depth", 0)
+    _marks.depth = depth + 1
+    try:
+        yield
+    finally:
+        _marks.depth = depth
+
+
+def marked_in_graph_mode():
+    """A block that is compiled in graph mode."""
+    return contextlib.nullcontext() if _core._context()["mode"] == "eager" else marked()
+
+
+def is_compiled() -> bool:
+    """Whether MindSpore would compile the code that calls this."""
+    if getattr(_marks, "depth", 0):
+        return True
+    if _core._context()["mode"] == "eager":
+        return False
+    return _core._is_tracing() or _is_in_construct()
+
+
+def _is_in_construct() -> bool:
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "construct":
+        frame = frame.f_back
+    return frame is not None
