@@ -83,3 +83,13 @@ def test_names_choose_in_compiled_code_as_in_eager_code():
     assert float(first) == 2  # the first of the values, which have no indices
     assert [each.tolist() for each in by_name] == [[3, 4], [1, 1]]
     assert [each.tolist() for each in with_kept] == [[[3, 4]], [[1, 1]]]
+
+
+def test_interleaved_parts_of_a_batch_are_summed(mode):
+    class Mean(nn.Cell):
+        def construct(self, x):
+            return x.mean()
+
+    x = Tensor([[1.0], [2.0], [3.0], [6.0]])
+    assert float(nn.MicroBatchInterleaved(Mean(), 2)(x)) == 6
+    assert float(nn.MicroBatchInterleaved(Mean(), 4)(x)) == 12
