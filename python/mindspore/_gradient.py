@@ -68,23 +68,33 @@ def _of_tensors(fn, positions, weights=None, has_aux=False, is_whole=False):
     functions = {}
     takes = _tensor_weights if _tensor_weights.is_own(weights) else muster
 
-    def function_for(places):
-        if places not in functions:
-            functions[places] = takes.value_and_grad(fn, places, weights, has_aux)
-        return functions[places]
+    def function_for(places, named):
+        if (places, named) not in functions:
+            called = _called_by(fn, named)
+            functions[places, named] = takes.value_and_grad(called, places, weights, has_aux)
+        return functions[places, named]
 
     def both(*args, **kwargs):
         _refuse_without_gradients()
+        args, kwargs, named = _reached_by(positions, args, kwargs)
         kept = _with_tensors(positions, args)
         if kept is positions:
-            return _through_hooks(function_for(positions), positions, weights, args, kwargs)
+            return _through_hooks(function_for(positions, named), positions, weights, args, kwargs)
         if not kept and weights is None:
-            return fn(*args, **kwargs), ()
+            return _called_by(fn, named)(*args, **kwargs), ()
         places = kept[0] if len(kept) == 1 and not is_whole else kept if kept else None
-        results, found = _through_hooks(function_for(places), places, weights, args, kwargs)
+        results, found = _through_hooks(function_for(places, named), places, weights, args, kwargs)
         return results, found if kept else ((), found)
 
     return _with_others(both) if has_aux else both
+
+
+def _reached_by(positions, args, kwargs):
+    """The arguments, with those that are given by name behind the others where a position counts so far, and
+    the names of these: positions count arguments in the order of the call, as in MindSpore."""
+    if not kwargs or all(at < len(args) for at in _places(positions)):
+        return args, kwargs, ()
+    return (*args, *kwargs.values()), {}, tuple(kwargs)
 
 
 def _with_others(both):
@@ -164,7 +174,7 @@ class Reducer:
 def _named(both, grad_position, weights):
     def named(*args, **kwargs):
         results, found = both(*args, **kwargs)
-        kept = _with_tensors(grad_position, args)
+        kept = _with_tensors(grad_position, _reached_by(grad_position, args, kwargs)[0])
         if kept is not grad_position and len(kept) == 1:
             kept = kept[0]
         return results, _with_ids(found, kept, weights)

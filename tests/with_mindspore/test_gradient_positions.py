@@ -197,3 +197,25 @@ def test_a_bprop_gets_the_classes_that_a_script_derived():
             return ops.ones_like(x) * x.area() * flow
 
     assert _plain(ms.grad(lambda x: Sized()(x).sum())(_Boxes([[2.0, 3.0]]))) == [[6.0, 6.0]]
+
+
+class _OfThree(nn.Cell):
+    def construct(self, x, y, z=2):
+        return x * x + y * z
+
+
+def test_positions_count_arguments_that_are_given_by_name():
+    net, z = _OfThree(), Tensor([5.0, 6.0])
+    of_x, of_y, of_z = [2.0, 4.0], [5.0, 6.0], [3.0, 4.0]
+    assert _plain(ms.grad(net, (0, 1, 2))(_X, z=z, y=_Y)) == (of_x, of_z, of_y)
+    assert _plain(ms.grad(net, (0, 2))(_X, _Y, z=z)) == (of_x, of_z)
+    assert _plain(ms.grad(net)(x=_X, y=_Y, z=z)) == of_x
+    assert _plain(ms.grad(net, (1, 2))(_X, y=_Y, z=3)) == [3.0, 3.0]
+    assert _plain(ms.value_and_grad(net, 1)(_X, y=_Y)) == ([7.0, 12.0], [2.0, 2.0])
+    at, found = ms.grad(net, (1, 2), return_ids=True)(_X, z=3, y=_Y)
+    assert (at, _plain(found)) == (2, [3.0, 3.0])
+
+
+def test_a_position_behind_all_arguments_is_an_error():
+    with pytest.raises(ValueError, match="argument 3"):
+        ms.grad(_OfThree(), 3)(_X, y=_Y, z=2)
