@@ -124,3 +124,51 @@ def test_what_no_list_names_is_better_where_it_is_greater():
     model.fit(4, data, data, callbacks=[stopping, train.ReduceLROnPlateau("recall", patience=1)])
     assert (Growing.seen, stopping.stopped_epoch) == (4, 0)
     assert float(model.train_network.optimizer.learning_rate.asnumpy()) == pytest.approx(0.1)
+
+
+def _model():
+    net = nn.Dense(1, 1, Tensor(np.zeros((1, 1), np.float32)), "zeros")
+    rows = np.ones((8, 1), np.float32)
+    data = ds.NumpySlicesDataset((rows, rows), shuffle=False).batch(2)
+    return train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1), {"mae"}), data
+
+
+def test_a_script_ends_a_training_by_the_attribute_of_the_run_context():
+    class Ends(train.Callback):
+        steps = 0
+
+        def step_end(self, run_context):
+            Ends.steps += 1
+            run_context._stop_requested = Ends.steps >= 3
+            assert run_context._stop_requested == run_context.get_stop_requested() == (Ends.steps >= 3)
+
+    model, data = _model()
+    model.train(2, data, callbacks=Ends(), dataset_sink_mode=False)
+    assert Ends.steps == 3
+
+
+def test_an_end_that_was_asked_for_cannot_be_taken_back():
+    class Wavers(train.Callback):
+        def step_end(self, run_context):
+            run_context.request_stop()
+            run_context._stop_requested = False
+
+    model, data = _model()
+    with pytest.raises(NotImplementedError, match="cannot be taken back"):
+        model.train(1, data, callbacks=Wavers(), dataset_sink_mode=False)
+
+
+@pytest.mark.parametrize("name", ["eval_loss", "mae", "loss"])
+def test_without_patience_the_first_epoch_is_the_last(name, capfd):
+    model, data = _model()
+    stopping = train.EarlyStopping(name, verbose=True)
+    model.fit(3, data, data, callbacks=stopping)
+    assert stopping.stopped_epoch == 1
+    assert "Epoch 1: early stopping" in capfd.readouterr().out
+
+
+def test_without_patience_epochs_that_are_not_evaluated_end_nothing():
+    model, data = _model()
+    stopping = train.EarlyStopping("mae")
+    model.fit(4, data, data, valid_frequency=2, callbacks=stopping)
+    assert stopping.stopped_epoch == 2

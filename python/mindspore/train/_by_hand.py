@@ -236,10 +236,24 @@ def stop_early(notes, params, run_context) -> None:
 
 def stop_of_model(callback, of_library, run_context) -> None:
     """The same in a training of a Model, which keeps it in C++; the epoch is noted."""
-    before = run_context.get_stop_requested()
+    notes, before = _notes[callback], run_context.get_stop_requested()
     of_library(run_context)
-    if run_context.get_stop_requested() and not before:
-        _notes[callback].stopped_epoch = run_context.original_args().cur_epoch_num
+    if before:
+        return
+    if _ends_at_once(notes, run_context):
+        run_context.request_stop()
+        if notes.verbose:
+            print(f"Epoch {run_context.cur_epoch_num}: early stopping")
+    if run_context.get_stop_requested():
+        notes.stopped_epoch = run_context.cur_epoch_num
+
+
+def _ends_at_once(notes, run_context) -> bool:
+    """MindSpore's patience of 0, its default, ends with the first epoch whose value is there, also one that
+    is better; the library's ends with the first that is not better."""
+    if notes.patience > 0 or run_context.get_stop_requested():
+        return False
+    return _watched(notes, run_context, "EarlyStopping") is not None
 
 
 def _weights_of(network):

@@ -17,6 +17,25 @@ class _ContextType(type):
         return super().__instancecheck__(each) or isinstance(each, muster.train.CallbackContext)
 
 
+class _StopRequested:
+    """RunContext._stop_requested of what a Model hands to callbacks: scripts set it to end the training."""
+
+    def __get__(self, context, owner=None):
+        return self if context is None else context.get_stop_requested()
+
+    def __set__(self, context, value):
+        if value:
+            context.request_stop()
+        elif context.get_stop_requested():
+            raise NotImplementedError(
+                "run_context._stop_requested = False: the end of this training was asked for by a callback "
+                "and cannot be taken back; leave out the callback that calls request_stop()"
+            )
+
+
+muster.train.CallbackContext._stop_requested = _StopRequested()
+
+
 class RunContext(metaclass=_ContextType):
     """What callbacks know of a training: to call a callback of one's own by hand.
 
