@@ -4,6 +4,7 @@ import muster
 from mindspore import _kinds, _names
 from mindspore.communication import GlobalComm
 from mindspore.nn import _activations as _activations
+from mindspore.nn import _input_names as _input_names
 from mindspore.nn import _members as _members
 from mindspore.nn._activations import (  # noqa: F401 - listed from globals() below
     CELU,
@@ -366,6 +367,7 @@ _HOLDERS["no_init_parameters"] = "mindspore.nn.utils"
 for _name in ("MultiHeadAttention", "RMSNorm", *_HOLDERS):  # of muster.nn alone, or with other arguments here
     globals().pop(_name, None)
 del Initializer, initializer  # noqa: F821 - MindSpore has them in mindspore.common.initializer
+_input_names.attach(globals())
 _ours = {name for name in globals() if not name.startswith("_")} - {"GlobalComm", "muster"}
 for _name in _ours:
     _kinds.watch(f"nn.{_name}", globals()[_name])

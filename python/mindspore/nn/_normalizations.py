@@ -235,8 +235,9 @@ class LRN(muster.Cell):
         _names.refuse("mindspore.nn.LRN", norm_region=(norm_region, "ACROSS_CHANNELS"))
         self.depth_radius, self.bias, self.alpha, self.beta = depth_radius, bias, alpha, beta
 
-    def construct(self, x):
+    def construct(self, input_x):
         """lrn(x)."""
+        x = input_x
         reach, channels = self.depth_radius, x.shape[1]
         squares = ops.pad(ops.square(x), (0, 0, 0, 0, reach, reach))
         total = ops.slice(squares, (0, 0, 0, 0), x.shape)

@@ -55,8 +55,8 @@ Unfold = _made(
 
 
 class _Dropout(_cell("_Dropout", F.dropout, "Elements that are 0 by chance.", __name__, p=0.5)):
-    def construct(self, x):
-        return self._drop(x, self.p, self.training)
+    def construct(self, input):
+        return self._drop(input, self.p, self.training)
 
 
 class Dropout(_Dropout):

@@ -54,8 +54,8 @@ class Linear(Cell):
         shown = f"input_features={self.in_features}, output_features={self.out_features}"
         return shown if self.bias is None else f"{shown}, has_bias=True"
 
-    def construct(self, x):
-        return F.linear(x, self.weight, self.bias)
+    def construct(self, input):
+        return F.linear(input, self.weight, self.bias)
 
 
 class Embedding(Cell):
@@ -103,9 +103,9 @@ class Embedding(Cell):
         )
         return f"{_shown(self, *names)}, dtype={self.weight.dtype}"
 
-    def construct(self, indices):
+    def construct(self, input):
         return F.embedding(
-            indices, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq
         )
 
 
@@ -130,8 +130,8 @@ class LayerNorm(Cell):
     def extend_repr(self):
         return _shown(self, "normalized_shape", "eps", "elementwise_affine")
 
-    def construct(self, x):
-        return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+    def construct(self, input):
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
 class GroupNorm(Cell):
@@ -156,8 +156,8 @@ class GroupNorm(Cell):
     def extend_repr(self):
         return _shown(self, "num_groups", "num_channels", "eps", "affine")
 
-    def construct(self, x):
-        return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+    def construct(self, input):
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
 
 class PReLU(Cell):
@@ -174,8 +174,8 @@ class PReLU(Cell):
         self.num_parameters = num_parameters
         self.weight = _parameter(init, (num_parameters,), dtype, "weight")
 
-    def construct(self, x):
-        return F.prelu(x, self.weight)
+    def construct(self, input):
+        return F.prelu(input, self.weight)
 
 
 class _Convolution(Cell):
@@ -239,11 +239,11 @@ class _Convolution(Cell):
         channels = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
         return f"{channels}, {settings}, bias={self.bias is not None}"
 
-    def construct(self, x):
+    def construct(self, input):
         padding = self.padding
         if self.padding_mode != "zeros" and not isinstance(padding, str):
-            x, padding = F.pad(x, self._reversed_padding, self.padding_mode), (0,) * self._axes
-        return self._convolve(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+            input, padding = F.pad(input, self._reversed_padding, self.padding_mode), (0,) * self._axes
+        return self._convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv1d(_Convolution):
@@ -351,9 +351,9 @@ class _BatchNorm(Cell):
     def extend_repr(self):
         return _shown(self, "num_features", "eps", "momentum", "affine", "track_running_stats")
 
-    def construct(self, x):
-        if x.ndim not in self._axes:
-            raise ValueError(f"{type(self).__name__}: {self._axes} axes are needed, not {x.shape}")
+    def construct(self, input):
+        if input.ndim not in self._axes:
+            raise ValueError(f"{type(self).__name__}: {self._axes} axes are needed, not {input.shape}")
         training = self.training or self.running_mean is None
         part = self.momentum
         if self.training and self.running_mean is not None:
@@ -361,7 +361,7 @@ class _BatchNorm(Cell):
             if part is None:  # the mean of all batches
                 part = 1.0 / ops.cast(batches, muster.float32)
         return F.batch_norm(
-            x, self.running_mean, self.running_var, self.weight, self.bias, training, part, self.eps
+            input, self.running_mean, self.running_var, self.weight, self.bias, training, part, self.eps
         )
 
 
