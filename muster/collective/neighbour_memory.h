@@ -1,5 +1,4 @@
-// What the other ranks of this host have in memory of their own: read where it lies, in one copy, where
-// slots take two.
+// Memory of the other ranks of this host's own: read where it lies, in one copy, where slots take two.
 #pragma once
 
 #include <cstddef>
