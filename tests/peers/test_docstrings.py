@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from peers import ROOT, environment, needs
 
-pytestmark = needs("MINDSPORE")
+SECONDS_MAX = 3600
+
+pytestmark = [needs("MINDSPORE"), pytest.mark.timeout(3 * SECONDS_MAX)]
 
 TOOL = Path(__file__).with_name("docstrings.py")
 EQUAL_MIN = 97.0  # per cent, of the names that Muster provides
@@ -19,7 +22,7 @@ def run(python: str, *words: str, **variables: str) -> str:
         env=environment(OMP_NUM_THREADS="1", **variables),
         capture_output=True,
         text=True,
-        timeout=3600,
+        timeout=SECONDS_MAX,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -18,10 +18,11 @@ import numpy
 import pytest
 from peers import ROOT, SCRIPTS, environment, needs
 
-pytestmark = needs("MINDSPORE")
-
 CACHE = ROOT / ".peers/mindcv"
 SECONDS_MAX = 1800
+
+pytestmark = [needs("MINDSPORE"), pytest.mark.timeout(3 * SECONDS_MAX)]
+
 MOVES = 6  # trainings with images that differ by their rounding
 FAR = 3  # times as far as those may MindSpore's losses be: six do not show the farthest
 NEEDED = ("mindcv", "tqdm", "yaml", "PIL", "pillow.libs", "scipy", "scipy.libs")
