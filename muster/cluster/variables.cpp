@@ -252,6 +252,13 @@ constexpr auto table = std::to_array<Variable>({
      .max = seconds_max,
      .documentation = "Seconds without a finished step after which every process prints which worker waits "
                       "for which. 0: never. Only the scheduler's counts."},
+    {.name = "MUSTER_READ_NEIGHBOURS",
+     .type = Type::choice,
+     .default_value = "1",
+     .choices = "0 | 1",
+     .documentation =
+         "0: no worker reads large pieces of collective calls in the memory of the others of its "
+         "host (process_vm_readv); all go through shared memory."},
     {.name = "MUSTER_SERVER_LOG_MIB",
      .type = Type::integer,
      .default_value = "64",
@@ -516,6 +523,7 @@ Result<Settings> read_settings(const Environment& environment) {
       .receive_timeout = read.seconds("MS_RECEIVE_MSG_TIMEOUT"),
       .resolve_timeout = read.seconds("MUSTER_RESOLVE_TIMEOUT"),
       .transport = read.text("MUSTER_TRANSPORT"),
+      .reads_neighbours = read.text("MUSTER_READ_NEIGHBOURS") == "1",
       .strict = read.text("MUSTER_STRICT") == "1",
       .max_restarts = static_cast<std::uint32_t>(read.integer("MUSTER_MAX_RESTARTS")),
       .security = read_security_settings(environment),

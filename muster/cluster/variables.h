@@ -77,6 +77,7 @@ struct Settings {
   std::chrono::milliseconds receive_timeout{};
   std::chrono::milliseconds resolve_timeout{};
   std::string transport = {};      // MUSTER_TRANSPORT
+  bool reads_neighbours = true;    // MUSTER_READ_NEIGHBOURS
   bool strict = false;             // MUSTER_STRICT
   std::uint32_t max_restarts = 0;  // MUSTER_MAX_RESTARTS
   SecuritySettings security = {};

@@ -1,5 +1,5 @@
-// Choice between reading large pieces where they lie and passing them through slots: found by trying, since it
-// depends on how fast the system looks up pages of other processes, and on how cores share caches.
+// Choice between reading large pieces where they lie and passing them through slots: found by trying, since
+// it depends on how fast the system looks up pages of other processes, and on how cores share caches.
 #pragma once
 
 #include <algorithm>

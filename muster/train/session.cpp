@@ -91,14 +91,16 @@ std::optional<cluster::Failure> Session::open(const cluster::Settings& settings,
   if (serves) return serve_parameters(settings, *registration, *node, interrupted);
   if (settings.role == cluster::Role::server) return serve_nothing(*registration, *node, interrupted);
 
-  auto groups = std::make_unique<WorkerGroups>(node->roster(), *std::move(listener),
-                                               WorkerGroups::Options{.clock = real_clock(),
-                                                                     .rank = node->rank(),
-                                                                     .address = registration->address,
-                                                                     .connect_timeout = settings.topo_timeout,
-                                                                     .call_timeout = settings.receive_timeout,
-                                                                     .security = registration->security,
-                                                                     .transport = transport_of(settings)});
+  auto groups =
+      std::make_unique<WorkerGroups>(node->roster(), *std::move(listener),
+                                     WorkerGroups::Options{.clock = real_clock(),
+                                                           .rank = node->rank(),
+                                                           .address = registration->address,
+                                                           .connect_timeout = settings.topo_timeout,
+                                                           .call_timeout = settings.receive_timeout,
+                                                           .security = registration->security,
+                                                           .transport = transport_of(settings),
+                                                           .reads_neighbours = settings.reads_neighbours});
   auto recorder = open_flight_recorder(*node, real_environment());
   groups->set_recorder(recorder);
   std::unique_ptr<Session> made(new Session(settings, std::move(node), std::move(groups), std::move(watch)));

@@ -130,6 +130,7 @@ collective::Options WorkerGroups::options_of_connections(const net::StopSignal& 
           .security = options_.security,
           // A call that was cut is made again by all: none may have passed it long ago.
           .roots_wait = roster_->recovers,
+          .reads_neighbours = options_.reads_neighbours,
           .clock = options_.clock,
           .recorder = recorder_};
 }

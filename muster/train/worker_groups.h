@@ -30,6 +30,7 @@ class WorkerGroups {
     Duration call_timeout{};
     std::shared_ptr<const net::Security> security = {};  // of the connections between workers; null: plain
     collective::Transport transport = collective::Transport::tcp;
+    bool reads_neighbours = true;
     Duration patience_with_left = std::chrono::seconds(3);
   };
   WorkerGroups(std::shared_ptr<const cluster::Roster> first, collective::Listener listener, Options options);

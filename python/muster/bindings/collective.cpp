@@ -167,12 +167,14 @@ std::unique_ptr<Group> connect(std::uint32_t rank, const Ends& endpoints, Listen
   const Environment& environment = real_environment();
   auto security = unwrap(cluster::open_security(cluster::read_security_settings(environment),
                                                 environment.get("MUSTER_STRICT") == "1"));
+  const bool reads_neighbours = environment.get("MUSTER_READ_NEIGHBOURS") != "0";
   auto made = [&] {
     const nb::gil_scoped_release unlocked;
     return collective::connect(std::move(group), std::move(listener),
                                {.connect_timeout = to_duration(connect_timeout),
                                 .call_timeout = to_duration(call_timeout),
-                                .security = std::move(security)});
+                                .security = std::move(security),
+                                .reads_neighbours = reads_neighbours});
   }();
   return std::make_unique<Group>(unwrap(std::move(made)));
 }
