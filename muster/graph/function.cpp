@@ -231,6 +231,8 @@ Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, std::
   }
   if (FunctionObserver* const observer = process_state().observer) observer->calling(*this, again);
   for (const Trace::BeforeRun& hook : entry->before_runs) MUSTER_TRY_VOID(hook(!again && trace_count_ == 1));
+  if (const auto note_batch = anomaly_hooks().batch; note_batch != nullptr && !entry->losses.empty())
+    note_batch(inputs);
   Result<std::vector<Tensor>> made = entry->plan->run(inputs, context);
   if (made)
     for (const std::size_t loss : entry->losses) look_at_loss((*made)[loss], entry->updates);

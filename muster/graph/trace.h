@@ -179,6 +179,8 @@ struct AnomalyHooks {
   // The loss of a run that has one, by the thread that computes. `is_done`: the run has updated parameters
   // too.
   void (*loss)(double value, bool is_done) = nullptr;
+  // What a run is given that has a loss, before it.
+  void (*batch)(std::span<const Tensor> inputs) = nullptr;
   // A training step that a script calls begins, or is done already, by the thread that computes.
   void (*trains)(bool is_done) = nullptr;
 };

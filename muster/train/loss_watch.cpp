@@ -46,6 +46,11 @@ void look_at_loss(double loss, bool is_done) {
   if (!std::isfinite(loss)) tell_of_loss(loss, is_done);
 }
 
+// A Model knows its own.
+void note_batch_by_hand(std::span<const Tensor> inputs) {
+  if (process().numbers.model_step == nullptr) note_batch(inputs);
+}
+
 }  // namespace
 
 void note_step_by_hand(bool is_done) {
@@ -78,6 +83,7 @@ void watch_numbers(const Environment& environment) {
   graph::set_anomaly_hooks({.line = graph::anomaly_hooks().line,
                             .step = &step_text,
                             .loss = &look_at_loss,
+                            .batch = &note_batch_by_hand,
                             .trains = &note_step_by_hand});
   if (environment.get("MUSTER_DETECT_ANOMALY") == "1") detect_anomaly();
   process().metrics_file = environment.get("MUSTER_METRICS_FILE").value_or("");

@@ -239,7 +239,8 @@ void note_batch(std::span<const Tensor> batch) {
   noted.reset();
   if (!context().shares_batch || context().mesh_stages != 1) return;
   std::uint64_t hash = 0;
-  for (const Tensor& column : batch) hash = hash_of_sample(column, hash);
+  for (const Tensor& column : batch)
+    if (column.absence() == nullptr) hash = hash_of_sample(column, hash);
   noted = static_cast<std::uint32_t>(hash);
 }
 

@@ -21,8 +21,8 @@ Result<> require_init(std::string_view what);
 // Of elements that are spread over the whole tensor: of parameters that drift apart nearly all do.
 std::uint64_t hash_of_sample(const Tensor& values, std::uint64_t seed = 0);
 
-// The batch of the step that was made: over a mesh the next report says a hash of it, since every worker is
-// given all of it.
+// The batch of the step that was made, or that a loop by hand now makes: over a mesh the next report says a
+// hash of it, since every worker is given all of it.
 void note_batch(std::span<const Tensor> batch);
 
 // How many steps each optimizer has made, by the parameter that counts them.

@@ -377,8 +377,21 @@ model.train(1, GeneratorDataset(data, ["x", "y"], shuffle=False).batch(8))
 """
 
 
-def test_batches_of_a_mesh_that_differ_later_are_told_with_their_step():
-    with Job(SETUP + LATER_BATCHES, 2, MUSTER_STRICT="1") as job:
+LATER_BY_HAND = """
+parallel.mesh(data=2)
+net = nn.Dense(12, 4)
+loss_fn, optimizer = nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1)
+step = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, optimizer.parameters)
+for number in range(40):
+    rows = np.full((4, 12), 1.0 + rank * (number > 0), np.float32)
+    loss, gradients = step(muster.Tensor(rows), muster.Tensor([0, 1, 2, 3]))
+    optimizer(gradients)
+"""
+
+
+@pytest.mark.parametrize("code", [LATER_BATCHES, LATER_BY_HAND], ids=["model", "by hand"])
+def test_batches_of_a_mesh_that_differ_later_are_told_with_their_step(code):
+    with Job(SETUP + code, 2, MUSTER_STRICT="1") as job:
         codes = {process.wait(120) for process in job.everybody()}
         text = "".join(process.output() for process in job.everybody())
     assert codes != {0}
