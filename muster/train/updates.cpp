@@ -42,13 +42,24 @@ std::uint32_t hash_of_division(const graph::Parameter& parameter) {
       hash_text(fmt::format("{} {} {} {}", to_string(*layout.mesh), to_string(layout), seed(), save)));
 }
 
-// Null where no other worker could say the same: alone, in a placed network, in a forked child.
+bool divides_network() { return pipeline_layout().value_or(PipelineLayout{.stages = 2}).divides(); }
+
+// Null where no other worker could say the same: alone, in stages of a mesh, in a forked child.
 Session* comparing_session() {
   Session* const session = Session::current();
   if (session == nullptr || session->membership().in_forked_child()) return nullptr;
   if (session->membership().world_size() == 1) return nullptr;
-  const auto layout = pipeline_layout();
-  return layout && !layout->divides() ? session : nullptr;
+  return context().mesh_stages > 1 && divides_network() ? nullptr : session;
+}
+
+// A placed network has other parameters in each worker; one beside it of which nothing is placed has the
+// same.
+bool is_placed(const WatchedOptimizer& watched) {
+  const auto has_home = [](const auto& each) {
+    const graph::ParameterPtr parameter = each.lock();
+    return parameter != nullptr && parameter->home();
+  };
+  return divides_network() && std::ranges::any_of(watched.parameters, has_home);
 }
 
 // In front of the parameters, which go apart because of it.
@@ -111,7 +122,7 @@ void look(WatchedOptimizer& watched, Session& session) {
   if (!step) return;
   follow(watched, *step);
   if (*step < watched.due) return;
-  if (*step == watched.due) {
+  if (*step == watched.due && !is_placed(watched)) {
     session.membership().report_parameters(report_of(watched, session.membership().rank() == 0));
     forget_sources(watched);
   }

@@ -131,6 +131,23 @@ for step, (x, y) in enumerate(rows(rank)):
     assert "after step 8" in text
 
 
+BESIDE_A_PLACED_ONE = (
+    TOGETHER
+    + """
+placed = nn.SequentialCell(nn.Dense(4, 4), nn.Dense(4, 4))
+placed[0].place("MS_WORKER", 0)
+placed[1].place("MS_WORKER", 1)
+"""
+)
+
+
+def test_a_network_beside_a_placed_one_is_compared_too():
+    text = outputs_of(BESIDE_A_PLACED_ONE + "by_hand(True, rank)")
+    assert "0.weight'" in text
+    assert "ranks 0 and 1" in text
+    assert "differ" not in outputs_of(BESIDE_A_PLACED_ONE + "by_hand(True, 0)")
+
+
 def test_under_strict_it_ends_the_job():
     text = outputs_of("by_hand(False, rank)\nimport time; time.sleep(20)", code=1, MUSTER_STRICT="1")
     assert "0.weight'" in text
