@@ -2,6 +2,7 @@
 
 import pickle
 
+import mindspore as ms
 import mindspore.dataset as ds
 import numpy as np
 import pytest
@@ -150,3 +151,40 @@ def test_functions_say_that_they_take_a_batch_info():
 
     rows = ds.NumpySlicesDataset(np.arange(5), ["x"], shuffle=False).batch(size)
     assert [row["x"].tolist() for row in play(rows)] == [[0, 1], [2, 3, 4]]
+
+
+class _Own:
+    """An object of a script's own, which no array holds."""
+
+
+def test_none_and_own_objects_in_a_dict_are_passed_on():
+    own = _Own()
+
+    def rows():
+        yield {"text": "a", "list": [1, None], "none": None, "own": own, "of": {"own": own}}, 3
+
+    data = ds.GeneratorDataset(rows, ["named", "number"])
+    for as_numpy in (True, False):
+        (row,) = data.create_dict_iterator(1, as_numpy)
+        named = row["named"]
+        assert named["none"] is None and named["own"] is own and named["of"]["own"] is own
+        assert (int(named["list"][0]), named["list"][1], str(named["text"])) == (1, None, "a")
+    with pytest.raises(RuntimeError, match="dicts of column 'named' hold NoneType"):
+        list(data.batch(1))
+
+
+def test_numbers_in_a_dict_of_a_batch_are_arrays():
+    def told(column, info):
+        return ({"rows": column, "number": info.get_batch_num()},)
+
+    data = ds.GeneratorDataset(lambda: iter(range(4)), ["x"]).batch(2, per_batch_map=told)
+    found = [row["x"]["number"] for row in data.create_dict_iterator(1, True)]
+    assert [(type(each), int(each)) for each in found] == [(np.ndarray, 0), (np.ndarray, 1)]
+    assert all(isinstance(row["x"]["number"], ms.Tensor) for row in data.create_dict_iterator(1))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32])
+def test_the_hue_of_what_is_no_bytes_is_an_error(kind):
+    image = np.full((2, 3, 3), 0.5, np.float32).astype(kind)
+    with pytest.raises(RuntimeError, match=f"AdjustHue: the image is {np.dtype(kind)}: .*uint8"):
+        vision.AdjustHue(0.2)(image)

@@ -53,6 +53,8 @@ def tensor_of(value):
     if isinstance(value, list | tuple):
         made = [tensor_of(each) for each in value]
         return tuple(made) if isinstance(value, tuple) else made
+    if not hasattr(value, "dtype"):  # None and a script's own objects within a dict
+        return value
     if value.dtype.kind in "US":
         return _StringTensor(value)
     return _core.Tensor(value)

@@ -78,6 +78,11 @@ class AdjustHue(ImageOperation):
 
     def _array(self, image):
         only_bytes(image, "AdjustHue", (3,))
+        if image.dtype != numpy.uint8:  # MindSpore gives numbers without meaning for float32
+            raise _checks.PipelineError(
+                f"AdjustHue: the image is {image.dtype}: hues are of uint8 alone, so let it come before what "
+                "makes other numbers of the image (ToTensor, Rescale, Normalize)"
+            )
         hue, saturation, value = hsv_bytes(image)
         hue = (hue + int(self._factor * 255)) % 256
         return bytes_of_hsv(hue, saturation, value)
