@@ -228,3 +228,24 @@ def test_a_parameter_that_only_its_cell_holds_takes_elements():
     net.embedding_table[1] = 7
     net.embedding_table[2, 0] += 1
     assert net.embedding_table.tolist()[1] == [7, 7]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        (0, (1, 2)),
+        ((0, 1), 1),
+        ((0, 1), (1, 2)),
+        ((0, 1), slice(None), (2, 0)),
+        (..., (2, 0)),
+        ((True, False), 1),
+    ],
+)
+def test_a_tuple_within_an_index_is_what_a_list_is(index):
+    expected = numpy.arange(24).reshape(2, 3, 4)
+    tensor = muster.Tensor(expected.copy())
+    place = tuple(list(each) if isinstance(each, tuple) else each for each in index)
+    assert tensor[index].tolist() == expected[place].tolist()
+    tensor[index] = 100
+    expected[place] = 100
+    assert tensor.tolist() == expected.tolist()

@@ -35,7 +35,7 @@ std::int64_t number_from(nb::handle object) {
   return value;
 }
 
-// A list or an array; an empty list picks nothing.
+// A list, a tuple within an index, or an array; an empty list picks nothing.
 Index tensor_from(nb::handle object) {
   if (nb::isinstance<nb::list>(object) && nb::len(object) == 0) return Value(Tensor(DType::int64, {0}));
   const Value value = value_from(object);
@@ -58,6 +58,8 @@ Index index_from(nb::handle object) {
   if (PyLong_Check(object.ptr())) return number_from(object);
   if (is_value(object)) return nb::cast<const Value&>(object);
   if (nb::isinstance<nb::list>(object) || PyObject_CheckBuffer(object.ptr())) return tensor_from(object);
+  // x[0, (1, 2)], as MindSpore and numpy have it: a tuple in an index is what a list of its entries is.
+  if (nb::isinstance<nb::tuple>(object)) return tensor_from(nb::steal(PySequence_List(object.ptr())));
   if (PyIndex_Check(object.ptr())) return number_from(object);
   throw nb::index_error(
       ("a tensor is indexed by whole numbers, slices, None, ..., and tensors of integers or "
