@@ -63,6 +63,8 @@ class Metric {
   virtual Result<MetricValue> eval() = 0;
   // Whether update is given the loss alone instead of outputs and labels.
   virtual bool wants_loss() const { return false; }
+  // Whether a script has written its update, which is given all outputs of an eval_network, as in MindSpore.
+  virtual bool is_of_script() const { return false; }
   // How many rows the next update is of, for those whose inputs do not say it: a loss.
   virtual void set_rows(std::int64_t) {}
   // What has been counted, for recovery points and for merge().

@@ -161,11 +161,11 @@ Result<> Model::evaluate_batches(Batches& batches, CallbackContext& context, con
 
 namespace {
 
-// MindSpore's rule: without eval_indexes a metric is given whatever an eval_network gives. The three outputs
-// that the page names, (loss, outputs, label), keep their meaning.
-bool gives_metrics_all(const ModelOptions& options, const std::vector<Tensor>& outputs) {
+// MindSpore's rule: without eval_indexes a metric is given whatever an eval_network gives. Of the three
+// outputs that the page names, (loss, outputs, label), the library's own metrics get those that they take.
+bool gives_all(const ModelOptions& options, const std::vector<Tensor>& outputs, const Metric& metric) {
   return options.evaluation == Evaluation::mindspore && options.eval_network != nullptr &&
-         options.eval_indexes.empty() && outputs.size() != 3;
+         options.eval_indexes.empty() && (outputs.size() != 3 || metric.is_of_script());
 }
 
 std::vector<std::size_t> places_of(const std::vector<Tensor>& outputs) {
@@ -180,11 +180,10 @@ Result<> Model::update_metrics(const std::vector<Tensor>& outputs, std::int64_t 
                                const NamedMetrics& metrics) const {
   const std::vector<std::size_t> usual =
       options_.eval_indexes.empty() ? std::vector<std::size_t>{0, 1, 2} : options_.eval_indexes;
-  const bool takes_all = gives_metrics_all(options_, outputs);
   for (const auto& [name, metric] : metrics) {
     std::vector<std::size_t> wanted{usual[1], usual[2]};
     if (metric->wants_loss()) wanted = {usual[0]};
-    if (takes_all) wanted = places_of(outputs);
+    if (gives_all(options_, outputs, *metric)) wanted = places_of(outputs);
     if (metric->indexes()) wanted = *metric->indexes();
     std::vector<Tensor> given;
     for (const std::size_t index : wanted) {

@@ -85,6 +85,20 @@ def test_a_model_gives_each_metric_the_outputs_that_its_indexes_name_once():
     assert counted(metrics["turned"], [1.0], [2.0]) == [[2, 1]]
 
 
+def test_a_metric_of_a_script_is_given_all_three_outputs_of_an_evaluation():
+    class Heir(Seen):
+        pass
+
+    class Counted(train.MAE):
+        pass
+
+    metrics = {"all": Seen(), "heir": Heir(), "mae": train.MAE(), "counted": Counted(), "loss": train.Loss()}
+    found = train.Model(nn.ReLU(), eval_network=Outputs(), metrics=metrics).eval(batches())
+    assert found == {"all": [[1, 2, 3]], "heir": [[1, 2, 3]], "mae": 2, "counted": 2, "loss": 1}
+    places = {"eval_network": Outputs(), "eval_indexes": [0, 1, 2]}
+    assert train.Model(nn.ReLU(), metrics={"two": Seen()}, **places).eval(batches()) == {"two": [[2, 3]]}
+
+
 def test_a_model_says_at_once_what_its_metrics_lack():
     net, loss = nn.Dense(2, 2), nn.MSELoss()
     for wrong, error in (

@@ -64,6 +64,10 @@ class PythonValue final : public train::ForeignValue {
   nb::object object_;
 };
 
+std::string text_or_empty(const nb::object& object) {
+  return nb::isinstance<nb::str>(object) ? nb::cast<std::string>(object) : std::string();
+}
+
 // `Base` as Python makes it: clear, update and eval may be overridden there.
 template <class Base>
 class MetricTrampoline final : public Base {
@@ -86,6 +90,15 @@ class MetricTrampoline final : public Base {
       method(*tuple_of(inputs, [](const Tensor& input) { return tensor_object(input); }));
       return {};
     });
+  }
+
+  // By the module of the class that defines update: not one of these packages.
+  bool is_of_script() const override {
+    const nb::gil_scoped_acquire lock;
+    if (!has_override("update")) return false;
+    const nb::object method = nb::getattr(nb_trampoline.base(), "update");
+    const auto module = text_or_empty(nb::getattr(method, "__module__", nb::none()));
+    return !module.starts_with("mindspore") && !module.starts_with("muster");
   }
 
   Result<MetricValue> eval() override {
