@@ -35,6 +35,7 @@ _check_version()
 
 # After the checks, which say what is missing.
 from muster.torch._behind_the_end import meet_nobody_behind_the_end  # noqa: E402
+from muster.torch._ddp import keep_works_of_reducers  # noqa: E402
 from muster.torch._group import create  # noqa: E402
 from muster.torch._recoverable import recoverable  # noqa: E402
 
@@ -47,6 +48,7 @@ def register() -> None:
 
 
 register()
+keep_works_of_reducers()
 meet_nobody_behind_the_end()
 
 __all__ = ["recoverable", "register"]

@@ -1,10 +1,29 @@
 """DistributedDataParallel over a group that is made anew."""
 
+import functools
+import weakref
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+_works: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by the reducer that waits for it
 _KEEPING_HOOK_STATES = ("PowerSGDState", "PostLocalSGDState")  # of each rank: errors it has made, its steps
+
+
+def keep_works_of_reducers() -> None:
+    """A Work of Python that a reducer is given (`join(divide_by_initial_world_size=False)`) lives until the
+    next: to C++ one whose Python part is gone is never done, and a backward pass would wait for ever."""
+    give = dist.Reducer._set_forward_pass_work_handle
+    if hasattr(give, "__wrapped__"):
+        return
+
+    @functools.wraps(give)
+    def give_and_keep(reducer, work, *arguments):
+        _works[reducer] = work
+        return give(reducer, work, *arguments)
+
+    dist.Reducer._set_forward_pass_work_handle = give_and_keep
 
 
 def ddp_modules(model: torch.nn.Module) -> list[DistributedDataParallel]:

@@ -130,7 +130,8 @@ class CollectiveWork(Work):
     _source_rank = source_rank
 
     def get_future(self) -> torch.futures.Future:
-        """A future of the outputs; its callbacks run on a thread of their own.
+        """A future of the outputs; its callbacks run on a thread of their own. Behind wait() it is done:
+        reducers take its value at once.
 
         It is that of a callback: an error that set_exception() sets is a value to C++, where reducers of
         DistributedDataParallel take it for a list of tensors; one that a callback raises is an error there.
@@ -138,7 +139,10 @@ class CollectiveWork(Work):
         if self._future is None:
             ended = torch.futures.Future()
             self._future = ended.then(self._outcome)
-            _Countdown(self._calls, lambda error: self._end(ended, error))
+            if self._settled:
+                ended.set_result(None)
+            else:
+                _Countdown(self._calls, lambda error: self._end(ended, error))
         return self._future
 
     def _end(self, ended: torch.futures.Future, error) -> None:

@@ -121,16 +121,18 @@ def case_ddp_accumulation(rank):
 
 def case_join(rank):
     """Ranks with different numbers of batches."""
-    net = nn.parallel.DistributedDataParallel(network())
-    optimizer, found = sgd(net), []
-    with net.join():
-        for _ in range(2 + rank):
-            for x, y in batches(rank):
-                optimizer.zero_grad()
-                loss = nn.functional.mse_loss(net(x), y)
-                loss.backward()
-                optimizer.step()
-                found.append(loss.item())
+    found = []
+    for initial in (True, False):  # the second means over who is still there, which a reducer waits for
+        net = nn.parallel.DistributedDataParallel(network())
+        optimizer = sgd(net)
+        with net.join(divide_by_initial_world_size=initial):
+            for _ in range(2 + rank):
+                for x, y in batches(rank):
+                    optimizer.zero_grad()
+                    loss = nn.functional.mse_loss(net(x), y)
+                    loss.backward()
+                    optimizer.step()
+                    found.append(loss.item())
     return found
 
 
