@@ -125,7 +125,7 @@ class Test {
   std::vector<std::span<std::byte>> places_;
 };
 
-constexpr int warm_up_calls = 8;  // in which kinds of stores are tried
+constexpr int warm_up_calls = 17;  // in which kinds of stores, and ways to move pieces, are tried
 
 // The peers' program counts the same.
 int calls_of(std::size_t bytes, std::size_t ranks) {
