@@ -106,3 +106,10 @@ def test_matrices_of_halves_are_factorized():
     assert [float(sign), float(logarithm)] == pytest.approx([1, np.log(8)], abs=1e-2)
     made = ops.lu_solve(Tensor([[2.0], [8.0]], ms.float16), x, Tensor([1, 2], ms.int32))
     assert made.dtype == ms.float16 and made.asnumpy().tolist() == [[1.0], [1.5]]
+
+
+@pytest.mark.parametrize("mode", ["iou", "iof"])
+def test_boxes_that_end_before_they_begin_overlap_nothing(mode):
+    anchors = Tensor(np.array([[0, 0, 2, 2], [2, 2, 1, 1], [3, 3, 1, 1]], np.float32))
+    truth = Tensor(np.array([[0, 0, 2, 2], [2, 2, 1, 1]], np.float32))
+    assert ops.iou(anchors, truth, mode).asnumpy().tolist() == [[1, 0, 0], [0, 0, 0]]

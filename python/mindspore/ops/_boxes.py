@@ -27,7 +27,7 @@ def iou(anchor_boxes, gt_boxes, mode="iou"):
     )
     area_a, area_g = (ops.mul(side(b[2], b[0]), side(b[3], b[1])) for b in (a, g))
     whole = area_g if mode == "iof" else ops.sub(ops.add(area_a, area_g), shared)
-    return ops.div(shared, whole)
+    return ops.div(shared, ops.maximum(whole, 1e-10))  # a box without an area overlaps nothing
 
 
 def check_valid(bboxes, img_metas):
