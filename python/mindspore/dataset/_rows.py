@@ -56,17 +56,11 @@ def _checked(array):
 
 def _of_dict(value):
     """What a dict holds: None and objects of the script's own, which no array holds, are passed on."""
-    if value is None:
-        return None
-    if type(value) is numpy.ndarray:
-        return _checked(value)
-    if isinstance(value, dict):
-        return {name: _of_dict(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         made = [_of_dict(each) for each in value]
         return tuple(made) if isinstance(value, tuple) else made
-    if hasattr(value, "asnumpy"):
-        return value.asnumpy()
+    if isinstance(value, dict) or type(value) is numpy.ndarray or hasattr(value, "asnumpy"):
+        return value_of(value)
     array = numpy.asarray(value)
     return value if array.dtype.hasobject else array
 
@@ -340,12 +334,10 @@ def stacked(name, column):
         return {key: stacked(name, [each[key] for each in column]) for key in column[0]}
     if isinstance(column[0], list | tuple):
         return [stacked(name, list(each)) for each in zip(*column, strict=True)]
-    strange = [each for each in column if type(each) is not numpy.ndarray]
+    strange = [type(each).__name__ for each in column if type(each) is not numpy.ndarray]
     if strange:
-        raise PipelineError(
-            f"batch: the dicts of column '{name}' hold {type(strange[0]).__name__}, of which no batch is "
-            "made: make numbers of it, or leave it out, by map()"
-        )
+        text = f"the dicts of column '{name}' hold {strange[0]}, of which no batch is made"
+        raise PipelineError(f"batch: {text}: make numbers of it, or leave it out, by map()")
     kinds = {(value.shape, value.dtype.kind) for value in column}
     if len(kinds) > 1:
         shapes = sorted({str(value.shape) for value in column})
