@@ -120,11 +120,10 @@ def same(one, other):
 
 
 def is_provided(name):
-    try:
-        find(name)
-    except (AttributeError, ImportError):
-        return False
-    return True
+    """Not what can be imported and says at its use why it is not there."""
+    from muster._check import provided
+
+    return provided.is_provided(name)
 
 
 def compare(file):
