@@ -142,9 +142,9 @@ def _over_workers(both, grad_position, weights):
 
 
 def shares_one_batch():
-    """Whether the workers compute one batch together, over a mesh: what each sees is of all of them."""
+    """Whether the workers compute one batch together, over a mesh or by a plan: what each sees is of all."""
     parallel = sys.modules.get("muster.parallel")
-    return parallel is not None and bool(parallel._mesh)
+    return parallel is not None and parallel._shares["batch"]
 
 
 class Reducer:

@@ -58,6 +58,7 @@ class Zero:
 
 
 _mesh: dict[str, int] = {}
+_shares = {"batch": False}  # whether all workers compute one batch together: over a mesh, or as a plan says
 _has_divided: set[tuple[str, int]] = set()  # layouts over this mesh, and of how many dimensions
 
 
@@ -86,6 +87,7 @@ def mesh(*, stages: int = 1, **axes: int) -> None:
             raise TypeError(f"mesh: {name} is a whole number of workers, not {size!r}")
     _core._mesh(list(axes.items()), stages)
     _begin({**axes, "stages": stages} if stages > 1 else axes)
+    _shares["batch"] = bool(_mesh)
 
 
 def _begin(axes: dict[str, int]) -> None:
@@ -156,6 +158,7 @@ def plan(
     chosen = Zero(zero) if shared is None else shared
     memory_bytes = None if memory is None else _size(memory)
     _core._plan(data, model, chosen.level, chosen.threshold_bytes, memory_bytes)
+    _shares["batch"] = True
     if data is not None:
         _begin({"data": data, "model": model})
 

@@ -1,5 +1,7 @@
 """Normalizations beside BatchNorm1d, BatchNorm2d and LayerNorm."""
 
+import sys
+
 import muster
 from mindspore import _names, nn
 from mindspore._gradient import shares_one_batch
@@ -152,6 +154,12 @@ class BatchNorm3d(muster.Cell):
         return ops.reshape(self.bn2d(_as_images(x)), x.shape)
 
 
+def _sees_whole_batch() -> bool:
+    """Whether each worker is given all rows, divided or not."""
+    meshes = sys.modules.get("mindspore.parallel._mesh")  # without it no script has said so
+    return shares_one_batch() or (meshes is not None and meshes.gives_whole_batches())
+
+
 class SyncBatchNorm(nn.BatchNorm2d):
     """BatchNorm of (N, C, ...) with the statistics of the batches of all workers together."""
 
@@ -179,24 +187,27 @@ class SyncBatchNorm(nn.BatchNorm2d):
     def construct(self, x):
         """(x - mean) / sqrt(variance + eps) gamma + beta by channel."""
         batch = self.training if self._fixed is None else self._fixed
-        workers = muster._core._context()["world_size"]
-        if workers == 1 or not batch or shares_one_batch():
+        if muster._core._context()["world_size"] == 1 or not batch or _sees_whole_batch():
             return ops.reshape(super().construct(_as_images(x)), x.shape)
-        return self._of_all(x, workers)
+        return self._of_all(x)
 
-    def _of_all(self, x, workers):
+    def _of_all(self, x):
         axes = (0, *range(2, x.ndim))
-        sums = ops.stack([ops.reduce_mean(x, axes), ops.reduce_mean(ops.square(x), axes)])
-        mean, squares = ops.unstack(ops.div(ops.all_reduce(sums), workers))
+        means = ops.reduce_mean(x, axes)
+        # With stages the copies of this one reduce, not all workers.
+        sums = ops.stack([means, ops.reduce_mean(ops.square(x), axes), ops.ones_like(means)])
+        mean, squares, workers = ops.unstack(ops.all_reduce(sums))
+        mean, squares = ops.div(mean, workers), ops.div(squares, workers)
         variance = ops.sub(squares, ops.square(mean))
         spread = (1, -1) + (1,) * (x.ndim - 2)
         normal = ops.mul(
             ops.sub(x, ops.reshape(mean, spread)),
             ops.reshape(ops.rsqrt(ops.add(variance, self._eps)), spread),
         )
-        count = workers * x._size // x.shape[1]
+        count = ops.mul(workers, x._size // x.shape[1])
         self._move(self.moving_mean, mean)
-        self._move(self.moving_variance, ops.mul(variance, count / max(count - 1, 1)))
+        unbiased = ops.div(count, ops.maximum(ops.sub(count, 1), 1))
+        self._move(self.moving_variance, ops.mul(variance, unbiased))
         return _scaled(normal, self.gamma, self.beta)
 
     def _move(self, moving, batch) -> None:

@@ -32,6 +32,11 @@ def note_full_batch(full_batch: bool) -> None:
     begin_if_due()
 
 
+def gives_whole_batches() -> bool:
+    """Whether every worker is given the whole batch."""
+    return _said["full_batch"] and _utils._is_in_auto_parallel_mode()
+
+
 def begin_if_due() -> None:
     """Makes the mesh once all that it needs was said: the mode, the whole batch, and something to cut."""
     from mindspore.parallel import _pipeline
