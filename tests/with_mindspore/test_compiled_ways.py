@@ -8,7 +8,7 @@ from places import COMPAT_PACKAGES
 sys.path.insert(0, str(COMPAT_PACKAGES))
 
 import mindspore as ms
-from mindspore import Tensor, nn
+from mindspore import Tensor, nn, ops
 
 _X = Tensor([[1.0, 2.0], [3.0, 4.0]])
 
@@ -93,3 +93,26 @@ def test_interleaved_parts_of_a_batch_are_summed(mode):
     x = Tensor([[1.0], [2.0], [3.0], [6.0]])
     assert float(nn.MicroBatchInterleaved(Mean(), 2)(x)) == 6
     assert float(nn.MicroBatchInterleaved(Mean(), 4)(x)) == 12
+
+
+def _corners(boxes):
+    """Corners of boxes by middle and size, written into a tensor of its own while the boxes are read."""
+    corners = ops.Identity()(boxes)
+    corners[:, 0] = boxes[:, 0] - boxes[:, 1] / 2
+    corners[:, 1] = boxes[:, 0] + boxes[:, 1] / 2
+    return corners
+
+
+class _Corners(nn.Cell):
+    def construct(self, boxes):
+        return _corners(boxes)
+
+
+def test_identity_gives_a_tensor_of_its_own(mode):
+    for corners in (_corners, ms.jit(_corners), _Corners()):
+        boxes = Tensor([[4.0, 2.0]])
+        assert corners(boxes).tolist() == [[3, 5]]
+        assert boxes.tolist() == [[4, 2]]
+    flags, numbers = ops.Identity()(Tensor([True])), ops.Identity()(Tensor([2], ms.int8))
+    assert (flags.dtype, numbers.dtype) == (ms.bool_, ms.int8) and bool(flags[0])
+    assert ms.grad(lambda x: (ops.Identity()(x) * 3).sum())(Tensor([1.0])).tolist() == [3]

@@ -14,11 +14,11 @@ Depend = without_settings("Depend", _training.depend)
 
 
 class Identity(Primitive):
-    """The tensor itself."""
+    """A tensor of its own with the same elements."""
 
     def compute(self, x):
-        """x."""
-        return x
+        """A copy of x: what is written into it is not seen in x."""
+        return x.copy() if isinstance(x, muster.Tensor) else x
 
 
 class ReduceOp:
