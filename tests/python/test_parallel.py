@@ -36,6 +36,35 @@ def test_every_level_of_zero_has_the_bits_of_data_parallel_and_holds_less(name):
         assert net == net_bytes if level < 3 else net < 0.6 * net_bytes
 
 
+RESHAPED = """
+class Scaled(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Dense(12, 8), nn.Dense(8, 4)
+        self.scale = muster.Parameter(ops.ones((8,), muster.float32), name="scale")
+        self.shift = muster.Parameter(ops.zeros((8,), muster.float32), name="shift")
+
+    def construct(self, x):
+        y = ops.reshape(self.first(x), (-1, 8, 1))
+        scale = ops.reshape(ops.reshape(self.scale, (2, 4)), (1, 8, 1))  # a view of a view
+        y = ops.add(ops.mul(y, scale), ops.reshape(self.shift, (1, 8, 1)))
+        return self.last(ops.tanh(ops.reshape(y, (-1, 8))))
+
+net = Scaled()
+"""
+
+
+def test_divided_parameters_that_a_network_reshapes_are_gathered_once_with_the_bits_of_data_parallel():
+    texts = {}
+    for level in (0, 3):
+        code = re.sub("net = .*\n", lambda _: RESHAPED, ZERO)
+        code = code.replace("LEVEL", str(level)).replace("OPTIMIZER", OPTIMIZERS["SGD"])
+        texts[level] = outputs(code.replace("threshold_bytes=64", "threshold_bytes=0"), 2)
+    for text, plain in zip(texts[3], texts[0], strict=True):
+        assert values(text) == values(plain)
+        assert losses(text) == losses(plain)
+
+
 MANY = """
 muster.set_auto_parallel_context(
     parallel_mode="data_parallel", gradients_mean=True, zero=parallel.Zero(3, threshold_bytes=0)

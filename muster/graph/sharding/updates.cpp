@@ -67,6 +67,8 @@ class UpdateDivider {
                         node.op->name, parameter->name()));
       node.inputs[i] = gathered(node.inputs[i]);
     }
+    // A view of what was gathered is no name of the piece any more.
+    if (node.op->sharing == Sharing::view) roots_[node.outputs[0]] = roots_[node.inputs[0]];
     if (node.op->sharing == Sharing::in_place || !node.op->written.empty())
       later_.push_back(std::move(node));
     else
