@@ -27,6 +27,15 @@ def test_an_array_of_a_fixed_size_does_not_grow():
     assert array.stack().asnumpy().tolist() == [0, 0, 0]
 
 
+@pytest.mark.parametrize(("dtype", "number"), [(ms.int64, 2), (ms.float32, 1.5), (ms.bool_, True)])
+def test_a_number_is_written_as_the_tensor_that_it_makes(dtype, number):
+    array = nn.TensorArray(dtype, ())
+    array.write(0, number)
+    assert array.read(0).asnumpy() == number
+    with pytest.raises(RuntimeError, match="holds Float16 of shape"):
+        nn.TensorArray(ms.float16, ()).write(0, number)
+
+
 @pytest.mark.parametrize("value", [Tensor([1, 2], ms.int32), Tensor([1.0, 2.0, 3.0])])
 def test_a_tensor_of_another_kind_is_refused(value):
     with pytest.raises(RuntimeError, match="holds Float32 of shape"):

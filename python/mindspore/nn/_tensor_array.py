@@ -57,12 +57,13 @@ class TensorArray(muster.Cell):
         return ops.zeros(self._element_shape, self._dtype)
 
     def write(self, index, value):
-        """Puts a tensor at a place; places before it that were not written are zeros. Gives True.
+        """Puts a tensor or a number at a place; places before it that were not written are zeros. Gives True.
 
         Raises:
             RuntimeError: The tensor has another dtype or shape, or there is no such place.
         """
         elements, at = self._now(), self._index(index)
+        value = muster.Tensor(value) if isinstance(value, bool | int | float) else value
         if value.dtype != self._dtype or value.shape != self._element_shape:
             raise RuntimeError(
                 f"TensorArray {self._name} holds {self._dtype} of shape {self._element_shape}, "
