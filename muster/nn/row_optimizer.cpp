@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -29,8 +30,7 @@ RowOptimizer::RowOptimizer(const graph::Op& row, const ParameterGroups& paramete
       arguments_(std::move(arguments)) {
   check_arguments();
   make_states();
-  for (std::size_t i = 0; i < updated_parameters().size(); ++i)
-    if (updated_parameters()[i]->served_rows()) set_served_rule(i, update_of_table(i));
+  set_rules_of_tables();
 }
 
 void RowOptimizer::check_arguments() const {
@@ -45,6 +45,36 @@ void RowOptimizer::check_arguments() const {
                                                           argument.name, *allowed, to_string(*given)));
   }
   if (row_.optimizer.check != nullptr) row_.optimizer.check(arguments_).value();
+}
+
+void RowOptimizer::set_argument(std::string_view name, graph::Attribute value) {
+  if (arguments_.find(name) == nullptr)
+    throw Exception(Code::invalid_argument, fmt::format("{} has no argument '{}'", class_name(), name));
+  const auto kept = [this] {
+    return std::ranges::count_if(row_.optimizer.states, [this](const auto& state) { return is_kept(state); });
+  };
+  const graph::Attributes before = arguments_;
+  const auto kept_before = kept();
+  arguments_.set(name, std::move(value));
+  try {
+    check_arguments();
+    if (kept() != kept_before)
+      throw Exception(
+          Code::invalid_argument,
+          fmt::format("{}: with {} {} it keeps other state of its parameters than with {}: make a "
+                      "new optimizer",
+                      class_name(), name, to_string(*arguments_.find(name)), to_string(*before.find(name))));
+  } catch (...) {
+    arguments_ = before;
+    throw;
+  }
+  touch(fmt::format("'{}' was set", name));
+  set_rules_of_tables();
+}
+
+void RowOptimizer::set_rules_of_tables() const {
+  for (std::size_t i = 0; i < updated_parameters().size(); ++i)
+    if (updated_parameters()[i]->served_rows()) set_served_rule(i, update_of_table(i));
 }
 
 void RowOptimizer::make_states() {

@@ -15,6 +15,10 @@ class RowOptimizer : public Optimizer {
   RowOptimizer(const graph::Op& row, const ParameterGroups& parameters, const Settings& settings,
                graph::Attributes arguments);
   bool updates_elements() const override;
+  const graph::OptimizerSchema& schema() const { return row_.optimizer; }
+  // Another momentum, say, from the next step on. An Exception, and nothing is changed, where the schema
+  // passes on no such argument, the value is not allowed, or other state would be kept with it.
+  void set_argument(std::string_view name, graph::Attribute value);
 
  protected:
   void update(std::size_t index, const Update& update) override;
@@ -28,6 +32,7 @@ class RowOptimizer : public Optimizer {
 
   void check_arguments() const;
   void make_states();
+  void set_rules_of_tables() const;
   bool is_kept(const graph::OptimizerState& state) const;
   void set_served_rule(std::size_t index, const Update& update) const;
   void note_first_update(std::size_t index) const;

@@ -19,6 +19,7 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 from muster import _draws, _kept, _loop_names
 from muster._core import Callback, CallbackContext, Cell, Parameter, Tensor
 from muster._core import RecoverableSteps as _RecoverableSteps
+from muster._loaded import loaded
 
 _BODIES_LOOKED_AT = 8
 _EPOCHS_LOOKED_AT = 3
@@ -90,7 +91,7 @@ class _Marks:
         self.found: dict[str, object] = {}
         self.heavy: set[str] = set()  # names of tensors, arrays and what draws numbers
         self._seen = set(held)
-        self._numpy = sys.modules.get("numpy")
+        self._numpy = loaded("numpy")
 
     def changed_since(self, before: "_Marks") -> set[str]:
         """Names of what was there before, and was another value."""

@@ -10,6 +10,7 @@ import os
 import sys
 
 from muster import _core, _random_seeds
+from muster._loaded import loaded
 
 TYPE_CHECKING = False  # package typing takes long to import
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def recovers() -> bool:
 def states() -> tuple:
     """The states of both generators, None where one is not imported; equal if nobody has drawn."""
     plain = sys.modules.get("random")
-    numpy = sys.modules.get("numpy.random")
+    numpy = loaded("numpy.random")
     kept = numpy.get_state(legacy=False) if numpy else None
     words = kept and (kept["state"]["key"].tobytes(), kept["state"]["pos"], kept["has_gauss"], kept["gauss"])
     return plain and plain.getstate(), words

@@ -1,11 +1,11 @@
 """What the body of a recoverable loop keeps from one step to the next, as points hold it."""
 
 import random
-import sys
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from muster._core import Callback, Cell, Parameter, Tensor
+from muster._loaded import loaded
 
 _PLAIN = (bool, int, float, str, type(None), Tensor)
 
@@ -105,7 +105,7 @@ class _KeptEntry(Callback):
 
 def draws_numbers(kept: object) -> bool:
     """Whether it is a generator of random numbers, of Python or NumPy."""
-    numpy = sys.modules.get("numpy.random")
+    numpy = loaded("numpy.random")
     kinds = (random.Random, *((numpy.Generator, numpy.RandomState) if numpy else ()))
     return isinstance(kept, kinds)
 

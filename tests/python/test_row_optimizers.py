@@ -135,3 +135,40 @@ def test_may_be_subclassed():
     optimizer = Slow(parameters())
     run(optimizer, range(1))
     assert isinstance(optimizer, nn.Adam) and optimizer.global_step.tolist() == [1]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_argument_that_is_set_counts_from_the_next_step_on(compiled):
+    parameter = muster.Parameter(numbers(1, (4,)), name="w")
+    optimizer = nn.Momentum([parameter], 0.1, 0.9)
+
+    def one(gradient):
+        return optimizer((gradient,))
+
+    step = muster.jit(one) if compiled else one
+    weight, moment = numbers(1, (4,)), numpy.zeros(4, numpy.float32)
+    for number, momentum in enumerate([0.9, 0.5, muster.Tensor(0.25), muster.Tensor([0.75])]):
+        optimizer.momentum = momentum
+        gradient = numbers(10 + number, (4,))
+        step(muster.Tensor(gradient))
+        moment = moment * numpy.float32([0.9, 0.5, 0.25, 0.75][number]) + gradient
+        weight = weight - numpy.float32(0.1) * moment
+    numpy.testing.assert_allclose(parameter.asnumpy(), weight, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        (lambda p: setattr(nn.Momentum(p, 0.1, 0.9), "momentum", -1.0), ValueError, "momentum must be"),
+        (lambda p: setattr(nn.Adam(p), "beta1", "much"), TypeError, "beta1 must be float"),
+        (lambda p: setattr(nn.SGD(p, 0.1), "momentum", 0.9), ValueError, "keeps other state.*new optimizer"),
+        (
+            lambda p: setattr(nn.Momentum(p, 0.1, 0.9), "momentum", p[0]),
+            NotImplementedError,
+            "set to a number, not to a Parameter",
+        ),
+    ],
+)
+def test_an_argument_that_cannot_be_set_says_why_and_stays(change, kind, words):
+    with pytest.raises(kind, match=words):
+        change(parameters())

@@ -86,8 +86,10 @@ def max(
     dim=None,
     keepdim=...,
 ):
-    """The greatest element; (values, indices) by an axis as a position (not in compiled code), by
-    `dim` or with `return_indices`."""
+    """The greatest element; (values, indices) by an axis as a position, `dim` or with `return_indices`.
+
+    In code that MindSpore compiles an axis as a position gives the values alone.
+    """
     older = {"axis": axis, "keepdims": keepdims, "initial": initial, "where": where}
     older["return_indices"] = return_indices
     return _extreme(self, position, dim, keepdim, older, _reductions.max, named.max)
@@ -104,8 +106,10 @@ def min(
     dim=None,
     keepdim=...,
 ):
-    """The smallest element; (values, indices) by an axis as a position (not in compiled code), by
-    `dim` or with `return_indices`."""
+    """The smallest element; (values, indices) by an axis as a position, `dim` or with `return_indices`.
+
+    In code that MindSpore compiles an axis as a position gives the values alone.
+    """
     older = {"axis": axis, "keepdims": keepdims, "initial": initial, "where": where}
     older["return_indices"] = return_indices
     return _extreme(self, position, dim, keepdim, older, _reductions.min, named.min)

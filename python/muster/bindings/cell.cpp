@@ -16,6 +16,7 @@
 #include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/guards.h"
 #include "python/muster/bindings/initializer.h"
+#include "python/muster/bindings/optimizer_arguments.h"
 #include "python/muster/bindings/parameter.h"
 #include "python/muster/bindings/process.h"
 #include "python/muster/bindings/results.h"
@@ -165,6 +166,8 @@ void set_attribute(nb::handle self, nb::str name_object, nb::handle value) {
   if (takes_place(cell, name, value)) return;
   if (graph::may_fall_back() && holds_traced(value)) leave_trace(fmt::format("attribute '{}'", name));
   refuse_replacing_built_in(self, cell, name, value);
+  if (auto* const optimizer = dynamic_cast<nn::RowOptimizer*>(&cell))
+    set_argument_from(*optimizer, name, value);
   remove_tuple(cell, self, name_object);
   set_plainly(self, name_object, value);
   register_value(cell, name, value);

@@ -9,6 +9,7 @@
 
 #include "python/muster/bindings/convert.h"
 #include "python/muster/bindings/parameter.h"
+#include "python/muster/bindings/row_arguments.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -35,6 +36,21 @@ std::optional<double> rate_from(nb::handle object) {
 }
 
 }  // namespace
+
+void set_argument_from(nn::RowOptimizer& optimizer, std::string_view name, nb::handle value) {
+  for (const graph::Argument& argument : optimizer.schema().arguments) {
+    if (argument.name != name || argument.effect != graph::Effect::passed || name == "learning_rate" ||
+        name == "weight_decay" || name == "loss_scale")
+      continue;
+    if (nb::isinstance<PythonParameter>(value))
+      raise(Error{Code::not_provided, std::string(optimizer.schema().name) + ": " + std::string(name) +
+                                          " is set to a number, not to a Parameter, whose later values would "
+                                          "not count"});
+    const bool is_tensor = is_value(value) && nb::cast<const graph::Value&>(value).shape().elements() == 1;
+    const nb::object given = is_tensor ? nb::object(nb::float_(value)) : nb::borrow(value);
+    optimizer.set_argument(name, attribute_from(optimizer.schema().name, name, argument, given));
+  }
+}
 
 LearningRate learning_rate_from(nb::handle object, const std::string& what) {
   if (const auto number = rate_from(object)) return *number;

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import torch
 
+from muster._loaded import loaded
+
 _WORDS = 624  # of a Mersenne twister
 _RANDOM = struct.Struct(f"<{_WORDS + 1}I?d")  # words and place, whether a second normal number waits, and it
 _NUMPY = struct.Struct(f"<?{4 * _WORDS}siid")  # whether numpy is imported, words, place, the same two
@@ -21,7 +23,7 @@ _last_random: tuple = ((), b"")  # packing 625 numbers takes longer than seeing 
 
 
 def _numpy_random():
-    numpy = sys.modules.get("numpy")
+    numpy = loaded("numpy")
     return None if numpy is None else numpy.random
 
 
