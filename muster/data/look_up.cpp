@@ -9,6 +9,7 @@ namespace {
 
 template <class Entry>
 void look_up_plain(const Entry* table, const std::uint8_t* in, std::size_t count, Entry* out) {
+#pragma GCC unroll 8  // else it takes twice as long where the loop happens to cross a line of the code
   for (std::size_t i = 0; i < count; ++i) out[i] = table[in[i]];
 }
 

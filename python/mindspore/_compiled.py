@@ -11,28 +11,40 @@ import threading
 
 from muster import _core
 
-_marks = threading.local()
+
+class _Marks(threading.local):
+    depth = 0
 
 
-@contextlib.contextmanager
+_marks = _Marks()
+
+
+class _Marked:
+    """A block whose code is compiled: of one object, since each step enters one."""
+
+    def __enter__(self) -> None:
+        _marks.depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        _marks.depth -= 1
+
+
+_marked, _unmarked = _Marked(), contextlib.nullcontext()
+
+
 def marked():
     """What runs in this block is compiled."""
-    depth = getattr(_marks, "depth", 0)
-    _marks.depth = depth + 1
-    try:
-        yield
-    finally:
-        _marks.depth = depth
+    return _marked
 
 
 def marked_in_graph_mode():
     """A block that is compiled in graph mode."""
-    return contextlib.nullcontext() if _core._context()["mode"] == "eager" else marked()
+    return _unmarked if _core._context()["mode"] == "eager" else _marked
 
 
 def is_compiled() -> bool:
     """Whether MindSpore would compile the code that calls this."""
-    if getattr(_marks, "depth", 0):
+    if _marks.depth:
         return True
     if _core._context()["mode"] == "eager":
         return False

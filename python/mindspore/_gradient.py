@@ -54,6 +54,8 @@ def _has_tensor(value):
 
 def _with_tensors(positions, args):
     """The positions, without those of numbers, texts and None."""
+    if positions is None:
+        return None
     places = _places(positions)
     kept = tuple(at for at in places if at >= len(args) or _has_tensor(args[at]))
     return positions if kept == places else kept

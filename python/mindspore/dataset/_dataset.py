@@ -464,6 +464,7 @@ class Dataset(_facts.Facts):
         except ValueError as error:
             raise _checks.pipeline_error(error) from None
         yield first
+        del first  # its memory is for a later row
         try:
             yield from rows
         except _rows.NeedsRowsError as error:
