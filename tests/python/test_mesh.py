@@ -413,7 +413,7 @@ parallel.shard(net[2].weight, (None, "model"))
 loss_fn, optimizer = nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 0.01)
 step = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, optimizer.parameters)
 x, y = Tensor(np.ones((4, 12), np.float32)), Tensor(np.zeros(4, np.int32))
-for _ in range(600):
+for _ in range(5000):  # far more than made before the scheduler has told
     optimizer(step(x, y)[1])
 """
 
