@@ -290,18 +290,24 @@ std::shared_ptr<Function> gradients(const Otherwise& how, bool stays_apart) {
                         {.positions = {0, 1, 2}});
 }
 
+// 4 queries and 5 keys of depth 3, and the masks.
+std::vector<Tensor> inputs_of(const Otherwise& how) {
+  const auto numbers_of = [&](std::int64_t rows, std::int64_t depth, bool is_shared, double phase) {
+    std::vector<std::int64_t> sizes(how.before.begin(), how.before.end());
+    if (is_shared) sizes.back() = 1;
+    sizes.insert(sizes.end(), {rows, depth});
+    return numbers(Shape(sizes), phase);
+  };
+  std::vector<Tensor> made = {numbers_of(4, 3, false, 0), numbers_of(5, 3, how.shares_keys, 1),
+                              numbers_of(5, 2, how.shares_keys, 2)};
+  for (const Shape& mask : how.masks) made.push_back(numbers(mask, static_cast<double>(made.size())));
+  return made;
+}
+
 TEST(Attention, BecomesOneOpHoweverManyAxesItHasAndWhereverItsMasksStand) {
   const RunContext context{.seed = 11, .step = 7, .first_sample = 3, .sample_stride = 2};
   for (const Otherwise& how : other_ways()) {
-    const auto shape = [&](std::int64_t rows, std::int64_t depth, bool is_shared) {
-      std::vector<std::int64_t> sizes(how.before.begin(), how.before.end());
-      if (is_shared) sizes.back() = 1;
-      sizes.insert(sizes.end(), {rows, depth});
-      return Shape(sizes);
-    };
-    std::vector<Tensor> given = {numbers(shape(4, 3, false), 0), numbers(shape(5, 3, how.shares_keys), 1),
-                                 numbers(shape(5, 2, how.shares_keys), 2)};
-    for (const Shape& mask : how.masks) given.push_back(numbers(mask, static_cast<double>(given.size())));
+    const std::vector<Tensor> given = inputs_of(how);
     const auto fused = gradients(how, false), several = gradients(how, true);
     const auto found = fused->call(given, {}, context), expected = several->call(given, {}, context);
     ASSERT_TRUE(found) << how.name << ": " << found.error().message;
@@ -331,14 +337,7 @@ TEST(Attention, StaysInPartsWhereOneOpWouldGiveSomethingElse) {
                                        {"two axes with dropout", {}, {}, scale, true},
                                        {"a mask of some heads alone", {2, 3, 2}, {{2, 3, 1, 4, 5}}, larger}};
   for (const Otherwise& how : ways) {
-    std::vector<std::int64_t> before(how.before.begin(), how.before.end());
-    const auto shape = [&](std::int64_t rows, std::int64_t depth) {
-      std::vector<std::int64_t> sizes = before;
-      sizes.insert(sizes.end(), {rows, depth});
-      return Shape(sizes);
-    };
-    std::vector<Tensor> given = {numbers(shape(4, 3), 0), numbers(shape(5, 3), 1), numbers(shape(5, 2), 2)};
-    for (const Shape& mask : how.masks) given.push_back(numbers(mask, 3));
+    const std::vector<Tensor> given = inputs_of(how);
     const auto function = gradients(how, false);
     ASSERT_TRUE(function->call(given, {}, {})) << how.name;
     EXPECT_THAT(ops_of(*function), Contains("softmax")) << how.name;
