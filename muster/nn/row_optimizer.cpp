@@ -48,7 +48,7 @@ void RowOptimizer::check_arguments() const {
 }
 
 void RowOptimizer::set_argument(std::string_view name, graph::Attribute value) {
-  if (arguments_.find(name) == nullptr)
+  if (!has_argument(name))
     throw Exception(Code::invalid_argument, fmt::format("{} has no argument '{}'", class_name(), name));
   const auto kept = [this] {
     return std::ranges::count_if(row_.optimizer.states, [this](const auto& state) { return is_kept(state); });

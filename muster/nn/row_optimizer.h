@@ -16,6 +16,8 @@ class RowOptimizer : public Optimizer {
                graph::Attributes arguments);
   bool updates_elements() const override;
   const graph::OptimizerSchema& schema() const { return row_.optimizer; }
+  // Whether the update is passed an argument of that name.
+  bool has_argument(std::string_view name) const { return arguments_.find(name) != nullptr; }
   // Another momentum, say, from the next step on. An Exception, and nothing is changed, where the schema
   // passes on no such argument, the value is not allowed, or other state would be kept with it.
   void set_argument(std::string_view name, graph::Attribute value);

@@ -38,10 +38,9 @@ std::optional<double> rate_from(nb::handle object) {
 }  // namespace
 
 void set_argument_from(nn::RowOptimizer& optimizer, std::string_view name, nb::handle value) {
+  if (!optimizer.has_argument(name)) return;
   for (const graph::Argument& argument : optimizer.schema().arguments) {
-    if (argument.name != name || argument.effect != graph::Effect::passed || name == "learning_rate" ||
-        name == "weight_decay" || name == "loss_scale")
-      continue;
+    if (argument.name != name) continue;
     if (nb::isinstance<PythonParameter>(value))
       raise(Error{Code::not_provided, std::string(optimizer.schema().name) + ": " + std::string(name) +
                                           " is set to a number, not to a Parameter, whose later values would "
