@@ -72,7 +72,8 @@ void Chain::build_table() {
     if (!all) continue;
     table_begin_ = begin;
     channels_after_ = channels;
-    return fill_table();
+    fill_table();
+    return find_formulas();
   }
 }
 
@@ -101,6 +102,19 @@ void Chain::fill_table() {
       const std::size_t at = channels_after_ == Channels::last ? byte * channels + c : c * byte_values + byte;
       std::copy_n(values.data() + at * entry, entry, table_.data() + (c * byte_values + byte) * entry);
     }
+}
+
+// The order of the steps is not asked for: the table tells whether the formula is right.
+void Chain::find_formulas() {
+  if (!computes_faster() || output().dtype != DType::float32) return;
+  const auto* entries = reinterpret_cast<const float*>(table_.data());
+  for (std::int64_t c = 0; c < types_[table_begin_].shape[2]; ++c, entries += byte_values) {
+    Formula formula;
+    const bool all = std::all_of(transforms_.begin() + static_cast<std::ptrdiff_t>(table_begin_),
+                                 transforms_.end(), [&](const auto& t) { return t->join(formula, c); });
+    if (!all || !gives(formula, {entries, byte_values})) return formulas_.clear();
+    formulas_.push_back(formula);
+  }
 }
 
 void Chain::prepare(Scratch& scratch) const {
@@ -167,6 +181,14 @@ void Chain::look_up_rows(std::size_t rows, Stores stores, Channels channels_befo
     rows = 1;
   }
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(in);
+  const bool has_planes = channels_before == Channels::first || image.channels == 1;
+  if (has_planes && !formulas_.empty()) {
+    auto* values = reinterpret_cast<float*>(out);
+    for (std::size_t plane = 0; plane < rows * image.channels; ++plane)
+      compute(formulas_[plane % image.channels], bytes + plane * image.pixels, image.pixels,
+              values + plane * image.pixels);
+    return;
+  }
   const auto look_up_as = [&](auto* entries) {
     using Entry = std::remove_pointer_t<decltype(entries)>;
     const std::size_t values = image.channels * image.pixels;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "muster/data/formula.h"
 #include "muster/data/look_up.h"
 #include "muster/data/transform.h"
 
@@ -33,6 +34,7 @@ class Chain {
  private:
   void build_table();
   void fill_table();
+  void find_formulas();
   void prepare(Scratch& scratch) const;
   void run_row(const Run& run, const std::byte* in, std::byte* out, Scratch& scratch) const;
   void run_steps(std::size_t end, const Run& run, const std::byte* in, std::byte* out,
@@ -46,6 +48,8 @@ class Chain {
   // channel. The table is filled by the operations themselves, so looking up gives their bits, whatever they
   // compute. Empty when there are no such operations at the end of the chain.
   std::vector<std::byte> table_;
+  // What gives the table's bits, by channel, where that is known and faster; else none.
+  std::vector<Formula> formulas_;
   std::size_t table_begin_ = 0;
   Channels channels_after_ = Channels::last;
   std::size_t scratch_bytes_ = 0;  // the largest value on the way

@@ -94,6 +94,8 @@ bool has_vbmi() { return false; }
 
 }  // namespace
 
+bool looks_up_many() { return has_vbmi(); }
+
 void look_up(const std::uint8_t* table, const std::uint8_t* in, std::size_t count, std::uint8_t* out,
              Stores) {
   look_up_plain(table, in, count, out);

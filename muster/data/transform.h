@@ -1,6 +1,7 @@
 // Private: a built-in operation, which works on many rows at a time.
 #pragma once
 
+#include "muster/data/formula.h"
 #include "muster/data/transforms.h"
 
 namespace muster::data {
@@ -38,6 +39,9 @@ class Transform : public Operation {
   // of one element that went in and of its channel alone, every element staying in its place or moving with
   // the channels from last to first. `channels` becomes where they are afterwards.
   virtual bool follow(Channels& channels) const = 0;
+  // For an operation that follows, whether its element of `channel` is what the formula gives from then on:
+  // it puts its own steps there. Where one of a chain cannot, the chain looks up.
+  virtual bool join(Formula&, std::int64_t) const { return false; }
   // Whether run_planes() is provided for `input`: one row, (H, W, C), its output as (C, H, W).
   virtual bool has_planes(const ValueType&) const { return false; }
   virtual void run_planes(const ValueType&, const Rows&, const std::byte*, std::byte*) const {}

@@ -36,6 +36,11 @@ class Rescale final : public Transform {
     for (std::size_t i = 0; i < elements; ++i) values[i] += shift_;
   }
   bool follow(Channels&) const override { return true; }
+  bool join(Formula& formula, std::int64_t) const override {
+    formula.scale = scale_;
+    formula.shift = shift_;
+    return true;
+  }
 
  private:
   const float scale_;
@@ -80,6 +85,11 @@ class Normalize final : public Transform {
   }
 
   bool follow(Channels& channels) const override { return options_.is_hwc == (channels == Channels::last); }
+  bool join(Formula& formula, std::int64_t channel) const override {
+    formula.mean = options_.mean[index(channel)];
+    formula.deviation = options_.std[index(channel)];
+    return true;
+  }
 
  private:
   Result<> check_options() const {
@@ -100,8 +110,10 @@ class Normalize final : public Transform {
   }
 
   float normal(float value, std::int64_t channel) const {
-    const auto index = options_.mean.size() == 1 ? 0 : static_cast<std::size_t>(channel);
-    return (value - options_.mean[index]) / options_.std[index];
+    return (value - options_.mean[index(channel)]) / options_.std[index(channel)];
+  }
+  std::size_t index(std::int64_t channel) const {
+    return options_.mean.size() == 1 ? 0 : static_cast<std::size_t>(channel);
   }
 
   const NormalizeOptions options_;
@@ -132,6 +144,7 @@ class Hwc2Chw final : public Transform {
     channels = Channels::first;
     return moved;  // a second time it would shuffle the axes once more
   }
+  bool join(Formula&, std::int64_t) const override { return true; }
 };
 
 class TypeCast final : public Transform {
@@ -143,6 +156,7 @@ class TypeCast final : public Transform {
     cast_elements(in, input.dtype, out, dtype_, elements_of(input, rows));
   }
   bool follow(Channels&) const override { return true; }
+  bool join(Formula&, std::int64_t) const override { return true; }
 
  private:
   const DType dtype_;
@@ -177,6 +191,10 @@ class ToTensor final : public Transform {
     const bool moved = channels == Channels::last;
     channels = Channels::first;
     return moved;
+  }
+  bool join(Formula& formula, std::int64_t) const override {
+    formula.scale = 1.0f / 255.0f;
+    return true;
   }
 
  private:

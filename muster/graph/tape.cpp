@@ -19,6 +19,7 @@ void set_differentiates_whole_numbers(bool differentiates) {
 bool falls_back() { return process_state().falls_back; }
 void note_untraceable() { thread_state().looked_at_traced = true; }
 bool set_without_gradient(bool without) { return std::exchange(thread_state().without_gradient, without); }
+bool is_without_gradient() { return thread_state().without_gradient; }
 void resume_tape(std::shared_ptr<Tape> tape) { thread_state().resumed = std::move(tape); }
 std::shared_ptr<Tape> resumed_tape() {
   std::shared_ptr<Tape> tape = std::exchange(thread_state().resumed, nullptr);

@@ -163,6 +163,7 @@ void set_differentiates_whole_numbers(bool differentiates);
 bool falls_back();
 // Whether what ops of this thread give counts as constant: no gradient passes. Gives what it was before.
 bool set_without_gradient(bool without);
+bool is_without_gradient();
 // For code that a trace meets and that only runs op by op, before it throws.
 void note_untraceable();
 

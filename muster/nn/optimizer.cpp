@@ -172,7 +172,10 @@ void Optimizer::add_group(const ParameterGroup& group, std::size_t rate, const W
   for (const ParameterPtr& parameter : group.parameters) {
     updated_.push_back(parameter);
     const bool decays = grouped_ || !is_left_out_of_decay(*parameter);
-    rules_.push_back({rate, decays ? decay : WeightDecay(0.0), group.grad_centralization});
+    rules_.push_back({.rate = rate,
+                      .decay = decays ? decay : WeightDecay(0.0),
+                      .has_common_decay = decays && !group.weight_decay,
+                      .centralizes = group.grad_centralization});
   }
 }
 
@@ -212,6 +215,21 @@ Result<> Optimizer::set_learning_rate(double learning_rate) {
       Code::invalid_argument,
       fmt::format("{}: the learning rate is not one number but {}, so it cannot be set to {}", class_name(),
                   rates_.size() > 1 ? "one for each group" : "one for each step", learning_rate));
+}
+
+Result<> Optimizer::set_weight_decay(double decay) {
+  MUSTER_TRY_VOID(require_not_negative(class_name(), "weight_decay", decay));
+  if (std::ranges::none_of(rules_, &Rule::has_common_decay))
+    return fail(
+        Code::invalid_argument,
+        fmt::format("{}: weight_decay is set to {} for no parameter: each one's group has its own, or "
+                    "it is left out by its name (beta, gamma); give the decay where it is made",
+                    class_name(), decay));
+  decay_ = decay;
+  for (Rule& rule : rules_)
+    if (rule.has_common_decay) rule.decay = decay;
+  touch("'weight_decay' was set");
+  return {};
 }
 
 std::vector<ParameterPtr> Optimizer::make_state(std::string_view prefix, double initial_value,

@@ -139,6 +139,9 @@ class Optimizer : public Cell {
   // As it was given: of parameters whose group has none, and of one parameter.
   const WeightDecay& weight_decay() const { return decay_; }
   const WeightDecay& weight_decay(std::size_t index) const { return rules_.at(index).decay; }
+  // From the next step on, a number for all parameters that decay and whose group has none of its own. An
+  // error, and nothing is changed, for a negative one, or where there are no such parameters.
+  virtual Result<> set_weight_decay(double decay);
   // The weight decay that the next step takes for it: undefined for none, else ().
   Value decay_of(std::size_t index) const;
   // Steps of construct, for optimizers written in Python or by hand. Each gives as many as it takes.
@@ -190,6 +193,7 @@ class Optimizer : public Cell {
   struct Rule {
     std::size_t rate = 0;  // index
     WeightDecay decay = 0.0;
+    bool has_common_decay = false;  // its group has none of its own, and it is not left out
     bool centralizes = false;
   };
 

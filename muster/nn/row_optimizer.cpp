@@ -72,6 +72,12 @@ void RowOptimizer::set_argument(std::string_view name, graph::Attribute value) {
   set_rules_of_tables();
 }
 
+Result<> RowOptimizer::set_weight_decay(double decay) {
+  MUSTER_TRY_VOID(Optimizer::set_weight_decay(decay));
+  set_rules_of_tables();
+  return {};
+}
+
 void RowOptimizer::set_rules_of_tables() const {
   for (std::size_t i = 0; i < updated_parameters().size(); ++i)
     if (updated_parameters()[i]->served_rows()) set_served_rule(i, update_of_table(i));

@@ -21,6 +21,7 @@ class RowOptimizer : public Optimizer {
   // Another momentum, say, from the next step on. An Exception, and nothing is changed, where the schema
   // passes on no such argument, the value is not allowed, or other state would be kept with it.
   void set_argument(std::string_view name, graph::Attribute value);
+  Result<> set_weight_decay(double decay) override;
 
  protected:
   void update(std::size_t index, const Update& update) override;

@@ -39,14 +39,14 @@ def marked():
 
 def marked_in_graph_mode():
     """A block that is compiled in graph mode."""
-    return _unmarked if _core._context()["mode"] == "eager" else _marked
+    return _unmarked if _core._is_in_eager_mode() else _marked
 
 
 def is_compiled() -> bool:
     """Whether MindSpore would compile the code that calls this."""
     if _marks.depth:
         return True
-    if _core._context()["mode"] == "eager":
+    if _core._is_in_eager_mode():
         return False
     return _core._is_tracing() or _is_in_construct()
 

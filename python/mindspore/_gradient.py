@@ -10,9 +10,7 @@ from muster import _core, ops
 
 
 def _refuse_without_gradients():
-    is_off = _core._set_without_gradient(True)
-    _core._set_without_gradient(is_off)
-    if is_off:
+    if _core._is_without_gradient():
         raise RuntimeError("In no_grad context, you can not calculate gradient")
 
 
@@ -67,8 +65,10 @@ def _of_tensors(fn, positions, weights=None, has_aux=False, is_whole=False):
     One that remains is a gradient alone (with `is_whole` a tuple), none is ().
     """
     _refuse_without_gradients()
-    functions = {}
     takes = _tensor_weights if _tensor_weights.is_own(weights) else muster
+    if positions is None:
+        return _of_weights(takes.value_and_grad(fn, None, weights, has_aux), has_aux)
+    functions = {}
 
     def function_for(places, named):
         if (places, named) not in functions:
@@ -89,6 +89,22 @@ def _of_tensors(fn, positions, weights=None, has_aux=False, is_whole=False):
         return results, found if kept else ((), found)
 
     return _with_others(both) if has_aux else both
+
+
+def _of_weights(function, has_aux):
+    """The function, which gives gradients of weights alone. Loops by hand call it at each step, so that it
+    calls as little as it can."""
+
+    def both(*args, **kwargs):
+        if _core._is_without_gradient():
+            _refuse_without_gradients()
+        with _compiled.marked_in_graph_mode():
+            found = function(*args, **kwargs)
+        if has_aux and (type(found[0]) is not tuple or len(found[0]) < 2):
+            require_more(found[0])
+        return found
+
+    return both
 
 
 def _reached_by(positions, args, kwargs):
@@ -133,9 +149,10 @@ def _over_workers(both, grad_position, weights):
     reducer = Reducer([weights] if is_one else list(weights), is_of_script=False)
 
     def reduced(*args, **kwargs):
-        results, found = both(*args, **kwargs)
+        results_and_found = both(*args, **kwargs)
         if not reducer.is_due():
-            return results, found
+            return results_and_found
+        results, found = results_and_found
         of_weights = found if grad_position is None else found[1]
         of_weights = reducer((of_weights,))[0] if is_one else reducer(of_weights)
         return results, of_weights if grad_position is None else (found[0], of_weights)

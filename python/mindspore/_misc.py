@@ -55,9 +55,7 @@ class _Executor:
 
     def enable_grad(self) -> bool:
         """Whether gradients may be asked for: outside of no_grad()."""
-        is_off = _core._set_without_gradient(True)
-        _core._set_without_gradient(is_off)
-        return not is_off
+        return not _core._is_without_gradient()
 
     def set_enable_grad(self, flag: bool) -> None:
         """Whether what is computed from now on has gradients, as no_grad() sets it for its lines."""

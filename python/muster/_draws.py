@@ -4,7 +4,6 @@ Their states belong to the process and are lost with it; no recovery point holds
 """
 
 import functools
-import hashlib
 import operator
 import os
 import sys
@@ -35,6 +34,8 @@ def states() -> tuple:
 
 
 def _number(*parts: object) -> int:
+    import hashlib  # few jobs recover
+
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=4).digest(), "little")
 
 

@@ -156,9 +156,44 @@ def test_an_argument_that_is_set_counts_from_the_next_step_on(compiled):
     numpy.testing.assert_allclose(parameter.asnumpy(), weight, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_decay_that_is_set_counts_from_the_next_step_on(name):
+    decays = [0.0, 0.0, 0.1, 0.1]
+    set_later, always_new = parameters(), parameters()
+    optimizer = made(name, set_later)
+    for step, decay in enumerate(decays):
+        optimizer.weight_decay = muster.Tensor(decay) if step == 3 else decay
+        run(optimizer, [step])
+    state = {}
+    for step, decay in enumerate(decays):
+        optimizer = made(name, always_new, weight_decay=decay)
+        muster.load_param_into_net(optimizer, state, strict=step > 0)
+        run(optimizer, [step])
+        state = {each.name: muster.Tensor(each.asnumpy()) for each in optimizer.get_parameters()}
+    assert_equal_bits(values(set_later), values(always_new))
+
+
+def test_a_decay_that_is_set_leaves_groups_with_their_own_and_names_of_norms_alone():
+    weight, bias, gamma = parameters()
+    groups = [{"params": [weight], "weight_decay": 0.0}, {"params": [bias, gamma]}]
+    before = values([weight, bias, gamma])
+    optimizer = nn.SGD(groups, 1.0)
+    optimizer.weight_decay = 0.5
+    optimizer(tuple(muster.ops.zeros_like(each) for each in (weight, bias, gamma)))
+    assert_equal_bits(values([weight, bias, gamma]), [before[0], before[1] / 2, before[2] / 2])
+    weight, bias, gamma = parameters()
+    optimizer = nn.SGD([weight, gamma], 1.0)
+    optimizer.weight_decay = 0.5
+    optimizer((muster.ops.zeros_like(weight), muster.ops.zeros_like(gamma)))
+    assert_equal_bits(values([weight, gamma]), [before[0] / 2, before[2]])
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
+        (lambda p: setattr(nn.SGD(p), "weight_decay", -1.0), ValueError, "weight_decay.*-1"),
+        (lambda p: setattr(nn.SGD(p), "weight_decay", "much"), TypeError, "set to a number, not to str"),
+        (lambda p: setattr(nn.SGD(p[2:]), "weight_decay", 0.1), ValueError, "for no parameter"),
         (lambda p: setattr(nn.Momentum(p, 0.1, 0.9), "momentum", -1.0), ValueError, "momentum must be"),
         (lambda p: setattr(nn.Adam(p), "beta1", "much"), TypeError, "beta1 must be float"),
         (lambda p: setattr(nn.SGD(p, 0.1), "momentum", 0.9), ValueError, "keeps other state.*new optimizer"),

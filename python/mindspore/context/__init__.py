@@ -239,7 +239,7 @@ _given: dict = {}  # settings that change nothing
 def get_context(attr_key):
     """The mode, the device_target, or what was set."""
     if attr_key == "mode":
-        return PYNATIVE_MODE if muster._core._context()["mode"] == "eager" else GRAPH_MODE
+        return PYNATIVE_MODE if muster._core._is_in_eager_mode() else GRAPH_MODE
     if attr_key == "device_target":
         return "CPU"
     if attr_key in _given or attr_key in _DEFAULTS:

@@ -1,6 +1,6 @@
 """What operations were made with: for pipelines that are written down."""
 
-import inspect
+from types import FunctionType
 
 from muster import _signatures
 
@@ -18,8 +18,10 @@ class Recorded:
 
 def arguments(made) -> dict:
     """The arguments of a recorded constructor, by name, with its defaults."""
+    import inspect  # takes as long to load as a script's first hundred steps
+
     args, named = made._call
-    if not inspect.isfunction(type(made).__init__):  # it takes none
+    if not isinstance(type(made).__init__, FunctionType):  # it takes none
         return {}
     bound = inspect.signature(type(made).__init__).bind(made, *args, **named)
     bound.apply_defaults()
@@ -28,7 +30,9 @@ def arguments(made) -> dict:
 
 def parameters(made: type) -> dict:
     """The parameters of a class's constructor, by name."""
-    return inspect.signature(made.__init__).parameters if inspect.isfunction(made.__init__) else {}
+    import inspect
+
+    return inspect.signature(made.__init__).parameters if isinstance(made.__init__, FunctionType) else {}
 
 
 def is_ours(made) -> bool:

@@ -24,8 +24,17 @@ _CELLS = {
 }
 
 
-def _in_order(cell, names, args, kwargs) -> list:
-    """All inputs by place. TypeError for a name that is unknown, given twice or left out."""
+_names = {}  # of the classes: the names of each input, and the construct that takes them by place
+
+
+def _in_order(cell, args, kwargs):
+    """All inputs by place, or None for a cell whose construct takes them by name itself.
+
+    TypeError for a name that is unknown, given twice or left out.
+    """
+    names, construct = next((_names[kind] for kind in type(cell).__mro__ if kind in _names), (None, None))
+    if names is None or type(cell).construct is not construct:  # a script's subclass has its own
+        return None
     called, shown = f"{type(cell).__name__}.construct()", ", ".join(each[0] for each in names)
     places = {name: at for at, known in enumerate(names) for name in known}
     given = {}
@@ -38,18 +47,7 @@ def _in_order(cell, names, args, kwargs) -> list:
     for at in range(len(args), max(given)):
         if at not in given:
             raise TypeError(f"{called} missing '{names[at][0]}': it takes {shown}")
-    return [*args, *(given[at] for at in sorted(given))]
-
-
-def _take(kind, names) -> None:
-    own = kind.construct  # a script's subclass that has its own takes what that takes
-
-    def call(self, *args, **kwargs):
-        if kwargs and type(self).construct is own:
-            args, kwargs = _in_order(self, names, args, kwargs), {}
-        return muster.Cell.__call__(self, *args, **kwargs)  # which summaries watch
-
-    kind.__call__ = call
+    return (*args, *(given[at] for at in sorted(given)))
 
 
 def attach(cells) -> None:
@@ -57,4 +55,5 @@ def attach(cells) -> None:
     for names, kinds in _CELLS.items():
         parts = tuple(tuple(each.split()) for each in names.split(","))
         for kind in kinds.split():
-            _take(cells[kind], parts)
+            _names[cells[kind]] = parts, cells[kind].construct
+    muster._core._order_inputs_by(_in_order)

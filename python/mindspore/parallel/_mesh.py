@@ -62,7 +62,7 @@ def begin_if_due() -> None:
 def _begin_plan() -> None:
     """The workers share samples and weights as is found at the first step, by times measured then."""
     is_automatic = _utils._get_parallel_mode() == "auto_parallel"
-    is_eager = muster._core._context()["mode"] == "eager"  # op by op, nothing is divided
+    is_eager = muster._core._is_in_eager_mode()  # op by op, nothing is divided
     if _said["planned"] or is_eager or not (_said["searches"] and is_automatic):
         return
     muster.set_auto_parallel_context(parallel_mode="stand_alone")

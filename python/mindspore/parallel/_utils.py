@@ -45,7 +45,9 @@ def _choose_divided(mode) -> None:
 
 def _reduces_by_itself() -> bool:
     """Whether gradients are those of the whole batch without a reducer in the script."""
-    return _is_in_auto_parallel_mode() and _is_in_data_parallel_mode() and _get_device_num() > 1
+    if _divided["mode"] not in _OF_ONE_PROCESS:  # so it mostly is, and each step asks
+        return False
+    return _is_in_data_parallel_mode() and _get_device_num() > 1
 
 
 def _get_parallel_mode() -> str:

@@ -255,6 +255,11 @@ void resume_call(Cell& cell, nb::handle inputs) {
 }
 
 nb::any call_cell(nb::handle self, const nb::args& positional, const nb::kwargs& keywords) {
+  if (const nb::handle order = process().input_order;
+      order.is_valid() && PyDict_GET_SIZE(keywords.ptr()) > 0) {
+    const nb::object ordered = order(self, nb::handle(positional), nb::handle(keywords));
+    if (!ordered.is_none()) return call_cell(self, nb::borrow<nb::args>(ordered), nb::kwargs());
+  }
   Cell& cell = nb::cast<Cell&>(self);
   if (cell.is_paused() && !graph::is_tracing()) return nb::borrow<nb::any>(nb::none());
   const auto call = [&] {

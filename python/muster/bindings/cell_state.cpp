@@ -80,6 +80,7 @@ void bind_cell_state(nb::module_& core) {
       "What is being traced depends on the cell as it is now.");
   core.def("_set_without_gradient", &graph::set_without_gradient, nb::arg("without"),
            "Whether what runs now counts as constant; gives what it was before.");
+  core.def("_is_without_gradient", &graph::is_without_gradient);
   core.def("_record_calls", &record_calls, nb::arg("cell"), nb::arg("records"),
            "Whether eager calls are recorded, so that a gradient for the same inputs needs no other pass.");
   core.def("_resume_call", &resume_call, nb::arg("cell"), nb::arg("inputs"),
@@ -88,6 +89,10 @@ void bind_cell_state(nb::module_& core) {
       "_merge_calls", [](bool merges) { process().merges_calls = merges; }, nb::arg("merges"),
       "Whether a cell whose gradient is taken in a trace is not computed again where the trace has called it "
       "with the same inputs.");
+  core.def(
+      "_order_inputs_by", [](nb::object order) { process().input_order = order.release(); }, nb::arg("order"),
+      "Called with a cell, a tuple and a dict before a cell is called with inputs by name: gives all by "
+      "place, or None where the cell takes names itself.");
   core.def(
       "_replicate_outputs", [](bool replicates) { process().replicates_outputs = replicates; },
       nb::arg("replicates"),

@@ -35,19 +35,31 @@ std::optional<double> rate_from(nb::handle object) {
   return PyBool_Check(object.ptr()) ? nb::cast<double>(nb::float_(object)) : scalar_from(object);
 }
 
+double decay_number(const nn::RowOptimizer& optimizer, nb::handle value) {
+  if (const auto number = rate_from(value)) return *number;
+  const std::string type = class_name(value);
+  throw nb::type_error((optimizer.class_name() + ": weight_decay is set to a number, not to " + type +
+                        ": a schedule is given where the optimizer is made")
+                           .c_str());
+}
+
 }  // namespace
 
 void set_argument_from(nn::RowOptimizer& optimizer, std::string_view name, nb::handle value) {
-  if (!optimizer.has_argument(name)) return;
+  const bool is_decay = name == "weight_decay";
+  if (!is_decay && !optimizer.has_argument(name)) return;
+  if (nb::isinstance<PythonParameter>(value))
+    raise(Error{Code::not_provided, std::string(optimizer.schema().name) + ": " + std::string(name) +
+                                        " is set to a number, not to a Parameter, whose later values would "
+                                        "not count"});
+  const bool is_tensor = is_value(value) && nb::cast<const graph::Value&>(value).shape().elements() == 1;
+  const nb::object given = is_tensor ? nb::object(nb::float_(value)) : nb::borrow(value);
   for (const graph::Argument& argument : optimizer.schema().arguments) {
     if (argument.name != name) continue;
-    if (nb::isinstance<PythonParameter>(value))
-      raise(Error{Code::not_provided, std::string(optimizer.schema().name) + ": " + std::string(name) +
-                                          " is set to a number, not to a Parameter, whose later values would "
-                                          "not count"});
-    const bool is_tensor = is_value(value) && nb::cast<const graph::Value&>(value).shape().elements() == 1;
-    const nb::object given = is_tensor ? nb::object(nb::float_(value)) : nb::borrow(value);
-    optimizer.set_argument(name, attribute_from(optimizer.schema().name, name, argument, given));
+    if (is_decay)
+      unwrap(optimizer.set_weight_decay(decay_number(optimizer, given)));
+    else
+      optimizer.set_argument(name, attribute_from(optimizer.schema().name, name, argument, given));
   }
 }
 

@@ -66,6 +66,7 @@ struct Process {
   PyObject* tensor_words = nullptr;     // kept, as the check; both null until `mindspore` is imported
   setattrofunc set_on_class = nullptr;  // nanobind's, of the library's classes
   nb::handle optimizer_check;           // called with a class' name and settings before an optimizer is made
+  nb::handle input_order;               // called with a cell and inputs by name: all by place, or None
   std::set<Pass*> passes;               // under way
   bool replicates_outputs = false;      // of functions that are made from now on, over the workers
   bool merges_calls = false;            // of a cell and the one whose gradient is taken, in a trace

@@ -262,6 +262,7 @@ nb::dict chosen_context() {
 
 void bind_context(nb::module_& core) {
   core.def("_context", &chosen_context);
+  core.def("_is_in_eager_mode", [] { return train::context().mode == train::Mode::eager; });
   core.def("set_context", &set_context, nb::kw_only(), nb::arg("mode") = nb::none(),
            nb::arg("device_target") = nb::none(),
            "How and where code runs. `mode` 'graph' (the default) traces cells and functions once and runs "

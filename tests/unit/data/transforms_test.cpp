@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "muster/data/chain.h"
+#include "muster/data/formula.h"
 #include "muster/data/look_up.h"
 
 namespace muster::data {
@@ -113,6 +115,32 @@ TEST(LookUp, TakesTheEntryOfEachByteWhateverTheCount) {
   }
 }
 
+TEST(Formula, GivesATableOrDoesNotToTheLastBit) {
+  const Formula formula{.scale = 1.0f / 255.0f, .shift = 0.1f, .mean = 0.1307f, .deviation = 0.3081f};
+  std::vector<float> table(256);
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    float value = static_cast<float>(i) * formula.scale;
+    value += formula.shift;
+    value -= formula.mean;
+    table[i] = value / formula.deviation;
+  }
+  EXPECT_TRUE(gives(formula, table));
+  table[255] = std::nextafter(table[255], 100.0f);
+  EXPECT_FALSE(gives(formula, table));
+  table.pop_back();
+  EXPECT_FALSE(gives(formula, table));
+}
+
+TEST(Formula, ComputesAsManyAsItIsGiven) {
+  for (const std::size_t count : {0U, 1U, 7U, 8U, 100U}) {
+    const std::vector<std::uint8_t> in(count, 3);
+    std::vector<float> out(count + 1, 42);
+    compute({.scale = 2, .shift = 1, .mean = 4, .deviation = 2}, in.data(), count, out.data());
+    EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(out, 1.5f)), count);
+    EXPECT_EQ(out[count], 42) << "wrote beyond the end";
+  }
+}
+
 // The one promise of a chain: it computes the bits of its operations applied one after the other.
 class ChainBits : public ::testing::TestWithParam<int> {};
 
@@ -138,6 +166,14 @@ std::vector<OperationPtr> chain_of(int which, std::size_t channels) {
       return {last, type_cast(DType::float64)};
     case 5:
       return {hwc2chw(), hwc2chw(), type_cast(DType::int32)};
+    case 6:
+      return {last, scaled};
+    case 7:
+      return {scaled, last, last, hwc2chw()};
+    case 8:
+      return {scaled, type_cast(DType::int8), last};
+    case 9:
+      return {to_tensor(), first};
     default:
       return {hwc2chw(), normalize({.mean = {0.5f}, .std = {2.0f}}), type_cast(DType::float32)};
   }
@@ -172,7 +208,7 @@ TEST_P(ChainBits, AreThoseOfItsOperationsOneAfterTheOther) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Chains, ChainBits, ::testing::Range(0, 7));
+INSTANTIATE_TEST_SUITE_P(Chains, ChainBits, ::testing::Range(0, 11));
 
 }  // namespace transforms_test
 }  // namespace
