@@ -78,3 +78,17 @@ def test_a_dict_of_cells_refuses_names_as_a_dict_does():
             cells[name] = nn.ReLU()
     with pytest.raises(TypeError, match="cannot name a cell"):
         cells[3] = nn.ReLU()
+
+
+class Stem(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.SequentialCell(OrderedDict(first=nn.Dense(2, 3), act=nn.Tanh()))
+        self.stem.append(nn.Dense(3, 1))
+
+    def construct(self, x):
+        return self.stem(x)
+
+
+def test_a_cell_that_joins_a_sequential_cell_of_a_dict_is_named_below_it():
+    assert names_of(Stem()) == ["stem.first.weight", "stem.first.bias", "stem.2.weight", "stem.2.bias"]

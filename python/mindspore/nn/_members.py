@@ -248,17 +248,17 @@ def _prefix_within(cells) -> str:
 
 
 def _renamed(self, prefix: str) -> None:
-    """Names the parameters of each cell by its place, behind what MindSpore puts before it."""
+    """Names the parameters of each cell by its key, behind what MindSpore puts before it."""
     above = f"{self.param_prefix}." if self.param_prefix else ""
-    for place, cell in _keyed(self) if prefix != above else ():
-        path = f"{above}{place}."
+    for key, cell in _keyed(self) if prefix != above else ():
+        path = f"{above}{key}."
         for parameter in cell.get_parameters():
             if parameter.name.startswith(path):
-                parameter.name = f"{prefix}{place}.{parameter.name[len(path) :]}"
+                parameter.name = f"{prefix}{key}.{parameter.name[len(path) :]}"
 
 
 def _naming(change):
-    """A method that changes the list, and names parameters by their places, as MindSpore names them."""
+    """A method that changes the list, and names parameters by their keys, as MindSpore names them."""
 
     @functools.wraps(change)
     def named(self, *given):
@@ -296,7 +296,8 @@ def _checked(get):
 
 
 def _keyed(self):
-    return [(str(place), cell) for place, cell in enumerate(self)]
+    """The cells with their keys: their places, or what the dict of a SequentialCell has called them."""
+    return list(self.name_cells().items())
 
 
 def install() -> None:
