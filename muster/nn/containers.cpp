@@ -19,13 +19,16 @@ namespace {
                                                       cells.class_name(), what, index, cells.size()));
 }
 
+bool has_key(const CellSequence& cells, std::string_view key) {
+  return std::ranges::any_of(cells.children(), [&](const auto& child) { return child.first == key; });
+}
+
 }  // namespace
 
 // A part of a sequence has keys of later places.
 void CellSequence::append(CellPtr cell) {
   std::size_t place = size();
-  const auto is_taken = [&](const auto& child) { return child.first == std::to_string(place); };
-  while (std::ranges::any_of(children(), is_taken)) ++place;
+  while (has_key(*this, std::to_string(place))) ++place;
   insert_child(std::to_string(place), std::move(cell));
 }
 
@@ -45,8 +48,14 @@ void CellSequence::replace(std::size_t index, CellPtr cell) {
 
 void CellSequence::erase(std::size_t index) {
   if (index >= size()) refuse_index(*this, "erase", index);
-  for (; index + 1 < size(); ++index) replace(index, CellPtr(at(index + 1)));
-  remove(std::string(children().back().first));
+  const Children behind(children().begin() + static_cast<std::ptrdiff_t>(index), children().end());
+  for (const auto& [key, cell] : behind) remove(key);
+  for (std::size_t i = 1; i < behind.size(); ++i) {
+    const auto& [key, cell] = behind[i];
+    const std::string before = std::to_string(index + i - 1);
+    const bool was_named = key != std::to_string(index + i) || has_key(*this, before);
+    insert_child(was_named ? key : before, cell);
+  }
 }
 
 SequentialCell::SequentialCell(std::span<const CellPtr> cells) : SequentialCell() {

@@ -31,6 +31,7 @@ class CellSequence : public Cell {
   // Before the cell at `index`; at the end when index is size().
   void insert(std::size_t index, CellPtr cell);
   void replace(std::size_t index, CellPtr cell);
+  // Cells behind it move up, and so do keys that are their places; those of a dict stay.
   void erase(std::size_t index);
 
  protected:

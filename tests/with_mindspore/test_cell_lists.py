@@ -92,3 +92,23 @@ class Stem(nn.Cell):
 
 def test_a_cell_that_joins_a_sequential_cell_of_a_dict_is_named_below_it():
     assert names_of(Stem()) == ["stem.first.weight", "stem.first.bias", "stem.2.weight", "stem.2.bias"]
+
+
+@pytest.mark.parametrize(
+    "places, keys",
+    [(0, ["act", "last"]), (-3, ["act", "last"]), (1, ["first", "last"]), (slice(2), ["last"])],
+)
+def test_cells_that_a_dict_named_keep_their_names_behind_one_that_is_deleted(places, keys):
+    cells = nn.SequentialCell(OrderedDict(first=nn.Dense(2, 3), act=nn.Tanh(), last=nn.Dense(3, 1)))
+    kept = [name for name in names_of(cells) if name.split(".")[0] in keys]
+    del cells[places]
+    assert list(cells.name_cells()) == keys
+    assert names_of(cells) == kept
+
+
+def test_what_joined_a_dict_of_cells_moves_up_behind_one_that_is_deleted():
+    cells = nn.SequentialCell(OrderedDict(first=nn.Dense(2, 3), act=nn.Tanh()))
+    cells.append(nn.Dense(3, 1))
+    del cells[0]
+    assert list(cells.name_cells()) == ["act", "1"]
+    assert names_of(cells) == ["1.weight", "1.bias"]
