@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/muster/bindings/dtype.h"
 #include "python/muster/bindings/parameter.h"
 #include "python/muster/bindings/process.h"
 #include "python/muster/bindings/value.h"
@@ -68,6 +69,20 @@ Index index_from(nb::handle object) {
           .c_str());
 }
 
+bool picks_axes(nb::handle entry) {
+  return entry.is_none() || entry.ptr() == Py_Ellipsis || PySlice_Check(entry.ptr()) || is_value(entry) ||
+         nb::isinstance<nb::list>(entry) || nb::isinstance<nb::tuple>(entry);
+}
+
+// x[[[0, 1], [1, 2]]]: with MindSpore's names a list that holds more than numbers is what a tuple of its
+// entries is; numpy, and so the library by its own names, makes one array of it.
+nb::object index_of_axes(nb::handle object) {
+  if (!mindspore_words().is_valid() || !nb::isinstance<nb::list>(object)) return nb::borrow(object);
+  for (const nb::handle entry : nb::iter(object))
+    if (picks_axes(entry)) return nb::steal(PySequence_Tuple(object.ptr()));
+  return nb::borrow(object);
+}
+
 bool picks_nothing(nb::handle object) {
   if (!nb::isinstance<nb::tuple>(object)) return object.ptr() == Py_False;
   for (const nb::handle entry : nb::iter(object))
@@ -86,7 +101,8 @@ std::vector<Index> indices_from(nb::handle object) {
 
 }  // namespace
 
-Value indexed(const Value& tensor, nb::handle index) {
+Value indexed(const Value& tensor, nb::handle given) {
+  const nb::object index = index_of_axes(given);
   const bool noted = graph::is_tracing() || graph::is_taping();
   const Value x = tensor.is_parameter() && !noted ? Value(elements_of(tensor)) : tensor;
   const std::vector<Index> indices = indices_from(index);
@@ -123,7 +139,8 @@ void write_back(nb::handle part) {
 
 }  // namespace
 
-void set_indexed(nb::handle self, nb::handle index, nb::handle values) {
+void set_indexed(nb::handle self, nb::handle given, nb::handle values) {
+  const nb::object index = index_of_axes(given);
   if (picks_nothing(index)) return;
   Value& tensor = nb::cast<Value&>(self);
   const bool is_parameter = tensor.is_parameter();  // a cell holds it, whoever holds this object
