@@ -123,9 +123,11 @@ def axis_of(axis, ndim, name):
 
 
 def axes_of(axis, ndim, name):
-    """A tuple of axes counted from the front, each once; None stands for all."""
+    """A tuple of axes counted from the front, each once; None stands for all, a tensor for its elements."""
     if axis is None:
         return tuple(range(ndim))
+    if isinstance(axis, muster.Tensor):
+        axis = axis.tolist()
     axes = tuple(axis_of(each, ndim, name) for each in (axis if isinstance(axis, list | tuple) else (axis,)))
     if len(set(axes)) != len(axes):
         raise ValueError(f"{name}: axis {axis} names an axis twice")
