@@ -15,7 +15,13 @@ std::int64_t whole_number(nb::handle object) {
 
 }  // namespace
 
-Sizes sizes_from(nb::handle object) {
+nb::object listed(nb::handle object) {
+  const bool is_list = is_value(object) && nb::cast<const graph::Value&>(object).shape().rank() == 1;
+  return is_list ? nb::object(object.attr("tolist")()) : nb::borrow(object);
+}
+
+Sizes sizes_from(nb::handle given) {
+  const nb::object object = listed(given);
   if (!nb::isinstance<nb::tuple>(object) && !nb::isinstance<nb::list>(object)) return {whole_number(object)};
   Sizes sizes;
   for (const nb::handle size : nb::iter(object)) sizes.push_back(whole_number(size));

@@ -13,7 +13,10 @@ namespace muster::python {
 
 using Sizes = std::vector<std::int64_t>;
 
-// One whole number, or a tuple or list of them.
+// A tensor of one axis as the list of its elements, which says the same where sizes and axes are asked for;
+// anything else as it is.
+nb::object listed(nb::handle object);
+// One whole number, or a tuple, list or tensor of them.
 Sizes sizes_from(nb::handle object);
 // None is nothing.
 std::optional<Sizes> sizes_or_none(nb::handle object);

@@ -1,5 +1,6 @@
 #include "python/muster/bindings/operands.h"
 
+#include "python/muster/bindings/array_arguments.h"
 #include "python/muster/bindings/value.h"
 
 namespace muster::python {
@@ -14,13 +15,15 @@ bool is_operand(const PyObject* object) {
 
 bool is_axes(const PyObject* object) {
   auto* given = const_cast<PyObject*>(object);
+  if (is_value(nb::handle(given))) return nb::cast<const Value&>(nb::handle(given)).shape().rank() < 2;
   return given == Py_None || PyLong_Check(given) || PyList_Check(given) || PyTuple_Check(given);
 }
 
-std::vector<std::int64_t> axes_from(nb::handle axes) {
+std::vector<std::int64_t> axes_from(nb::handle given) {
   std::vector<std::int64_t> made;
-  if (axes.is_none()) return made;
-  if (PyLong_Check(axes.ptr())) return {nb::cast<std::int64_t>(axes)};
+  if (given.is_none()) return made;
+  const nb::object axes = listed(given);
+  if (PyLong_Check(axes.ptr()) || is_value(axes)) return {nb::cast<std::int64_t>(axes)};
   for (const nb::handle axis : nb::iter(axes)) made.push_back(nb::cast<std::int64_t>(axis));
   return made;
 }

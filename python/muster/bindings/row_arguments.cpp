@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "python/muster/bindings/array_arguments.h"
 #include "python/muster/bindings/dtype.h"
 
 namespace muster::python {
@@ -34,9 +35,13 @@ std::optional<std::int64_t> whole_from(nb::handle object) {
   return made;
 }
 
-std::optional<Integers> numbers_from(nb::handle object) {
-  if (object.is_none()) return Integers{};
-  if (is_whole(object)) return Integers{*whole_from(object)};
+std::optional<Integers> numbers_from(nb::handle given) {
+  if (given.is_none()) return Integers{};
+  const nb::object object = listed(given);
+  if (is_whole(object)) {  // or a tensor of more axes, which only looks like a number
+    const auto whole = whole_from(object);
+    return whole ? std::optional(Integers{*whole}) : std::nullopt;
+  }
   if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) return std::nullopt;
   Integers made;
   for (const nb::handle number : nb::iter(object)) {
