@@ -75,3 +75,34 @@ def test_text_operations_refuse_what_mindspore_refuses(make, kind, word):
 def test_lookup_names_the_word_that_is_in_no_vocabulary():
     with pytest.raises(RuntimeError, match="moon"):
         text.Lookup(_vocab(), data_type=mindspore.int64)(np.array(["sea", "moon"]))
+
+
+@pytest.mark.parametrize("control", ["\t", "\r", "\x00", "\x0b", "\x85"])
+@pytest.mark.parametrize("lower_case", [True, False])
+def test_basic_tokens_are_cut_at_control_characters_as_at_blanks(control, lower_case):
+    tokenizer = text.BasicTokenizer(lower_case, keep_whitespace=True)
+    assert tokenizer(f"ab{control} c").tolist() == ["ab", "  ", "c"]
+    assert text.BasicTokenizer(lower_case)(f"ab{control}c").tolist() == ["ab", "c"]
+
+
+def test_basic_tokens_keep_what_stands_for_a_character_that_is_none():
+    assert text.BasicTokenizer()("a\ufffdb c").tolist() == ["a\ufffdb", "c"]
+
+
+def test_characters_without_width_are_folded_away_and_cut_words_otherwise():
+    assert text.BasicTokenizer(True)("so\u00adft").tolist() == ["soft"]
+    assert text.BasicTokenizer(False)("so\u00adft").tolist() == ["so", "ft"]
+
+
+@pytest.mark.parametrize(
+    "given, folded",
+    [
+        ("\ufb01X", "fix"),
+        ("\uff21\u3000b", "a b"),
+        ("\u2460", "1"),
+        ("A\u200bB", "ab"),
+        ("E\u0301", "\u00e9"),
+    ],
+)
+def test_case_is_folded_with_forms_that_stand_for_the_same(given, folded):
+    assert str(text.CaseFold()(given)) == folded

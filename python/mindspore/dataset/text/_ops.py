@@ -71,7 +71,7 @@ class CaseFold(_Each):
     """Without capitals, as Unicode folds them."""
 
     def _one(self, text):
-        return text.casefold()
+        return _case_folded(text)
 
 
 class NormalizeUTF8(_Each):
@@ -84,6 +84,12 @@ class NormalizeUTF8(_Each):
 
     def _one(self, text):
         return normalized(text, self._form)
+
+
+def _case_folded(text):
+    """As Unicode folds what is to be compared (NFKC_Casefold): without what has no width of its own."""
+    text = "".join(each for each in text if unicodedata.category(each) != "Cf")
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def normalized(text, form):
@@ -300,7 +306,7 @@ class BasicTokenizer(_Tokenizer):
 
     def _folded(self, text):
         if self._lower:
-            text = unicodedata.normalize("NFD", text.casefold())
+            text = unicodedata.normalize("NFD", _case_folded(text))
             return "".join(each for each in text if unicodedata.category(each) != "Mn")
         return normalized(text, self._form)
 
@@ -314,7 +320,7 @@ class BasicTokenizer(_Tokenizer):
         yield from self._plain(text[at:], at)
 
     def _plain(self, text, offset):
-        text = "".join(each for each in self._folded(text) if each in "\t\n\r" or not _is_control(each))
+        text = "".join(" " if _is_control(each) else each for each in self._folded(text))
         word, begin = "", 0
         for at, each in enumerate(text):
             is_run = word and not _stands_alone(each) and word[-1].isspace() == each.isspace()
@@ -334,7 +340,7 @@ class BasicTokenizer(_Tokenizer):
 
 
 def _is_control(character):
-    return unicodedata.category(character) in ("Cc", "Cf") or character in "\x00\ufffd"
+    return unicodedata.category(character) in ("Cc", "Cf")
 
 
 class WordpieceTokenizer(_Tokenizer):
