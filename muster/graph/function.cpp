@@ -83,6 +83,11 @@ struct Function::Entry {
                         return tensor.dtype() == type.dtype && tensor.shape() == type.shape;
                       });
   }
+  // Over stages only one worker's count.
+  bool uses_inputs() const {
+    const Partition* const partition = plan->partition();
+    return partition == nullptr || partition->reader == stage_index.rank;
+  }
   // What the trace depended on and has changed since, if anything.
   const Dependency* changed() const {
     for (const Dependency& dependency : dependencies)
@@ -232,7 +237,7 @@ Result<std::vector<Tensor>> Function::call(std::span<const Tensor> inputs, std::
   if (FunctionObserver* const observer = process_state().observer) observer->calling(*this, again);
   for (const Trace::BeforeRun& hook : entry->before_runs) MUSTER_TRY_VOID(hook(!again && trace_count_ == 1));
   if (const auto note_batch = anomaly_hooks().batch; note_batch != nullptr && !entry->losses.empty())
-    note_batch(inputs);
+    note_batch(entry->uses_inputs() ? inputs : std::span<const Tensor>());
   Result<std::vector<Tensor>> made = entry->plan->run(inputs, context);
   if (made)
     for (const std::size_t loss : entry->losses) look_at_loss((*made)[loss], entry->updates);

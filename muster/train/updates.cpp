@@ -44,13 +44,15 @@ std::uint32_t hash_of_division(const graph::Parameter& parameter) {
 
 bool divides_network() { return pipeline_layout().value_or(PipelineLayout{.stages = 2}).divides(); }
 
-// Null where no other worker could say the same: alone, in stages of a mesh, in a forked child.
+// Null where no other worker could say the same: alone, in a forked child.
 Session* comparing_session() {
   Session* const session = Session::current();
   if (session == nullptr || session->membership().in_forked_child()) return nullptr;
-  if (session->membership().world_size() == 1) return nullptr;
-  return context().mesh_stages > 1 && divides_network() ? nullptr : session;
+  return session->membership().world_size() == 1 ? nullptr : session;
 }
+
+// Stages of a mesh have other parameters each; what the workers of one of them read is the same.
+bool compares_batches_alone() { return context().mesh_stages > 1 && divides_network(); }
 
 // A placed network has other parameters in each worker; one beside it of which nothing is placed has the
 // same.
@@ -94,6 +96,16 @@ cluster::ParameterReport report_of(const WatchedOptimizer& watched, bool with_na
   return report;
 }
 
+// Each worker that reads says what the one hash is of, as rank 0 may be none of them.
+cluster::ParameterReport report_of_batch(const WatchedOptimizer& watched, std::uint32_t hash) {
+  const std::uint64_t of_process[] = {watched.number, watched.trainings};
+  return {.series = hash_bytes(of_process, sizeof of_process),
+          .step = static_cast<std::uint64_t>(watched.step),
+          .reduces = process().updates.has_reduced,
+          .hashes = {hash},
+          .names = {std::string(cluster::batch_name)}};
+}
+
 // What was read is reported once: later only some of the workers may have read it, since others came back.
 void forget_sources(const WatchedOptimizer& watched) {
   for (const auto& each : watched.parameters)
@@ -117,15 +129,22 @@ void follow(WatchedOptimizer& watched, std::int64_t step) {
   watched.step = step;
 }
 
+void report(const WatchedOptimizer& watched, Membership& membership) {
+  if (compares_batches_alone()) {
+    const std::optional<std::uint32_t>& hash = process().updates.batch_hash;
+    if (hash) membership.report_parameters(report_of_batch(watched, *hash));
+  } else if (!is_placed(watched)) {
+    membership.report_parameters(report_of(watched, membership.rank() == 0));
+    forget_sources(watched);
+  }
+}
+
 void look(WatchedOptimizer& watched, Session& session) {
   const auto step = step_of(watched);
   if (!step) return;
   follow(watched, *step);
   if (*step < watched.due) return;
-  if (*step == watched.due && !is_placed(watched)) {
-    session.membership().report_parameters(report_of(watched, session.membership().rank() == 0));
-    forget_sources(watched);
-  }
+  if (*step == watched.due) report(watched, session.membership());
   watched.due = due_after(*step);
 }
 
@@ -248,10 +267,13 @@ bool has_been_updated(const graph::Parameter& parameter) {
 void note_batch(std::span<const Tensor> batch) {
   std::optional<std::uint32_t>& noted = process().updates.batch_hash;
   noted.reset();
-  if (!context().shares_batch || context().mesh_stages != 1) return;
+  if (!context().shares_batch || batch.empty()) return;
+  if (context().mesh_stages != 1 && !divides_network()) return;
   std::uint64_t hash = 0;
-  for (const Tensor& column : batch)
-    if (column.absence() == nullptr) hash = hash_of_sample(column, hash);
+  for (const Tensor& column : batch) {
+    if (column.absence() != nullptr) return;  // another worker reads
+    hash = hash_of_sample(column, hash);
+  }
   noted = static_cast<std::uint32_t>(hash);
 }
 

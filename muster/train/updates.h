@@ -22,7 +22,7 @@ Result<> require_init(std::string_view what);
 std::uint64_t hash_of_sample(const Tensor& values, std::uint64_t seed = 0);
 
 // The batch of the step that was made, or that a loop by hand now makes: over a mesh the next report says a
-// hash of it, since every worker is given all of it.
+// hash of it, since every worker is given all of it. Over stages only who reads has it: empty elsewhere.
 void note_batch(std::span<const Tensor> batch);
 
 // How many steps each optimizer has made, by the parameter that counts them.

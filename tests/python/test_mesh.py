@@ -399,6 +399,41 @@ def test_batches_of_a_mesh_that_differ_later_are_told_with_their_step(code):
     assert told in text
 
 
+LATER_OF_STAGES = """
+parallel.mesh(data=2, stages=2)
+net = nn.SequentialCell(nn.Dense(12, 8), nn.Tanh(), nn.Dense(8, 4))
+net[0].place("MS_WORKER", 0)
+net[2].place("MS_WORKER", 1)
+readers = rank % 2 == 0  # what the last stage is given does not count
+scales = [1.0] * 8 + [DIFFERS] * 72
+"""
+MODEL_OF_STAGES = """
+data = [(np.full(12, each, np.float32), np.int32(0)) for each in scales]
+model = train.Model(net, nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1))
+model.train(4, GeneratorDataset(data, ["x", "y"], shuffle=False).batch(8))
+"""
+BY_HAND_OF_STAGES = """
+loss_fn, optimizer = nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1)
+step = muster.value_and_grad(lambda x, y: loss_fn(net(x), y), None, optimizer.parameters)
+for scale in scales[::2]:
+    rows = np.full((4, 12), scale, np.float32)
+    loss, gradients = step(muster.Tensor(rows), muster.Tensor([0, 1, 2, 3]))
+    optimizer(gradients)
+"""
+
+
+@pytest.mark.parametrize("code", [MODEL_OF_STAGES, BY_HAND_OF_STAGES], ids=["model", "by hand"])
+@pytest.mark.parametrize("differs", ["1.0 + rank", "1.0 if readers else 5.0"], ids=["told", "silent"])
+def test_batches_that_differ_over_the_workers_of_the_stage_that_reads_are_told(code, differs):
+    script = SETUP + LATER_OF_STAGES.replace("DIFFERS", differs) + code
+    with Job(script, 4, MUSTER_STRICT="1") as job:
+        codes = {process.wait(120) for process in job.everybody()}
+        text = "".join(process.output() for process in job.everybody())
+    told = "the workers were given different batches in step 8: they are not the same on ranks 0 and 2"
+    assert (told in text) == ("rank" in differs)
+    assert (codes == {0}) == ("rank" not in differs)
+
+
 def test_workers_of_a_mesh_with_other_seeds_are_named_before_the_first_step():
     code = "muster.set_seed(7 + rank)\n" + stages_script(REFUSED, {"data": 1, "model": 2}, places="pass")
     for text in outputs(code, 2):
