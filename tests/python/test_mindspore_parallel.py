@@ -52,6 +52,33 @@ def sums(text):
     return found
 
 
+REDUCERS = """
+from mindspore.communication import create_group
+ms.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+rank = get_rank()
+pair = [rank % 2, rank % 2 + 2]  # of 0 and 2, or of 1 and 3
+create_group(str(pair), pair)
+weight = nn.Dense(2, 1).weight
+gradient = Tensor(np.full((1, 2), 1.0 + rank, np.float32))
+for arguments in [{}, {"degree": 2}, {"degree": 2, "mean": False}, {"group": "mccl_world_group"},
+                  {"group": str(pair)}, {"group": str(pair), "degree": 2},
+                  {"group": str(pair), "mean": False}]:
+    reducer = nn.DistributedGradReducer([weight], fusion_type=2, **arguments)
+    given = (gradient,) if arguments else gradient  # one tensor alone gives one
+    for reduced in (reducer(given), ms.jit(lambda given: reducer(given))(given)):
+        print("reduced", float((reduced[0] if arguments else reduced).asnumpy()[0, 1]))
+"""
+
+
+def test_a_reducer_of_gradients_takes_a_divisor_of_its_own_and_a_group_of_workers():
+    """Without a divisor sums are divided by the number of all workers, also those of a group."""
+    for rank, text in enumerate(outputs(REDUCERS, 4)):
+        pair = 4.0 + 2 * (rank % 2)  # 1 + 3, or 2 + 4
+        expected = [2.5, 5.0, 10.0, 2.5, pair / 4, pair / 2, pair]
+        found = [float(each) for each in re.findall(r"reduced (\S+)", text)]
+        assert found == [each for each in expected for _ in range(2)], text
+
+
 MODEL = """
 net = AutoParallel(Net(), parallel_mode="semi_auto")
 net.hsdp(optimizer_level="level1", threshold=0)

@@ -242,8 +242,8 @@ reducer = nn.DistributedGradReducer(net.trainable_params(), True, degree=1)
         ("C.MultitypeFuncGraph('f').register('Image')", r"register\('Image'\).*provided"),
         ("ms.get_context('no_such_key')", r"mindspore\.get_context\('no_such_key'\).*provided"),
         (
-            "nn.DistributedGradReducer([net.bias], degree=4)",
-            r"DistributedGradReducer\(degree=4\).*provided",
+            "nn.DistributedGradReducer([net.bias], group='none')",
+            r"ValueError.*no group 'none'",
         ),
         ("nn.Hardtanh(1.0, 0.0)", r"ValueError.*min_val 1\.0.*below.*max_val 0\.0"),
         ("P.DynamicRNN()(1)", r"mindspore\.ops\.DynamicRNN is not provided"),

@@ -2,7 +2,6 @@
 
 import muster
 from mindspore import _kinds, _names
-from mindspore.communication import GlobalComm
 from mindspore.nn import _activations as _activations
 from mindspore.nn import _input_names as _input_names
 from mindspore.nn import _members as _members
@@ -20,6 +19,7 @@ from mindspore.nn._activations import (  # noqa: F401 - listed from globals() be
 from muster.nn import *  # noqa: F403 - what it lists, and the optimizers of the rows with it
 
 get_activation = _activations.get_activation  # knows more than that of muster.nn
+from mindspore.nn._reducer import DistributedGradReducer  # noqa: E402, F401 - in the place of muster.nn's
 from mindspore.nn._schedules import *  # noqa: E402, F403 - in the place of muster.nn's
 
 
@@ -152,20 +152,6 @@ class WithLossCell(muster.nn.WithLossCell):
     def construct(self, *inputs):
         """The loss of (data, label)."""
         return self._loss_fn(self._backbone(*inputs[:-1]), inputs[-1])
-
-
-class DistributedGradReducer(muster.nn.DistributedGradReducer):
-    """muster.nn.DistributedGradReducer; `degree` must be the world size."""
-
-    def __init__(self, parameters, mean=None, degree=None, fusion_type=1, group=GlobalComm.WORLD_COMM_GROUP):
-        workers = muster._core._context()["world_size"]
-        _names.refuse(
-            "mindspore.nn.DistributedGradReducer",
-            degree=(degree, None, workers),
-            fusion_type=(fusion_type, 1),
-            group=(group, GlobalComm.WORLD_COMM_GROUP),
-        )
-        super().__init__(parameters, mean)
 
 
 # Modules that are imported when one of their names is first used.
