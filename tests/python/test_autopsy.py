@@ -92,6 +92,17 @@ def test_a_script_that_raises_on_one_rank_is_named_with_its_exit_status(tmp_path
     assert "it left the job with exit status 1" in text
 
 
+def test_a_rank_that_raises_behind_its_last_call_is_named_with_its_error(tmp_path):
+    process = start(tmp_path, "if rank == 1: raise ValueError('no column')\n")
+    assert process.wait() == 1
+    text = autopsy(tmp_path)
+    assert "No rank diverged" in text
+    assert re.search(
+        r"What ended badly, the first of it first:\n  worker 1 \(pid \d+\) exited with code 1", text
+    )
+    assert "failed: ValueError: no column" in text
+
+
 def test_without_a_recorder_there_is_no_autopsy(tmp_path):
     (tmp_path / "train.py").write_text("")
     subprocess.run(

@@ -368,6 +368,19 @@ std::string missing_text(const EpochView& view, const Evidence& evidence) {
   return text;
 }
 
+// Deaths of servers, errors behind the last call: what no call shows. The scheduler ends because of others.
+std::string ends_text(const std::vector<JobEvent>& events) {
+  constexpr std::size_t shown_max = 8;
+  std::vector<std::string> words;
+  for (const JobEvent& event : events)
+    if (event.kind == "error" || (event.kind == "failed" && event.process != "scheduler"))
+      words.push_back(event.text);
+  if (words.empty()) return "";
+  std::string text = "What ended badly, the first of it first:\n";
+  for (std::size_t i = 0; i < std::min(words.size(), shown_max); ++i) text += fmt::format("  {}\n", words[i]);
+  return text;
+}
+
 std::string table_of(const EpochView& view, std::int64_t now_ns) {
   std::vector<std::vector<std::string>> rows = {{"rank", "host", "process", "calls", "last call", "state"}};
   for (const auto& [rank, flight] : view.flights) {
@@ -418,7 +431,8 @@ std::string findings_of(const Evidence& evidence) {
   std::set<std::uint64_t> epochs;
   for (const Flight& flight : evidence.flights)
     for (const telemetry::FlightGroup& group : flight.groups) epochs.insert(group.epoch);
-  if (epochs.empty()) return "No worker has connected to another one: there were no calls.\n";
+  if (epochs.empty())
+    return "No worker has connected to another one: there were no calls.\n" + ends_text(evidence.events);
   std::string text;
   for (const std::uint64_t epoch : epochs) {
     const EpochView view = view_of(epoch, evidence);
@@ -427,7 +441,9 @@ std::string findings_of(const Evidence& evidence) {
     if (!found && !is_last) continue;
     if (epochs.size() > 1)
       text += fmt::format("In cluster epoch {}{}:\n", epoch, is_last ? "" : ", from which the job went on");
-    text += found.value_or("No rank diverged: all calls that were begun were completed.\n");
+    text +=
+        found ? *found
+              : "No rank diverged: all calls that were begun were completed.\n" + ends_text(evidence.events);
     text += missing_text(view, evidence);
     text += table_of(view, evidence.now_ns) + (is_last ? "" : "\n");
   }

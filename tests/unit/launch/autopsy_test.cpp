@@ -105,6 +105,19 @@ TEST(Autopsy, NamesTheFirstFailureWhereAllCameToTheCall) {
   EXPECT_THAT(text, HasSubstr("(timeout)"));
 }
 
+TEST(Autopsy, TellsWhatEndedBadlyWhereNoCallShowsIt) {
+  const std::vector<JobEvent> events = {{"failed", 3, "server 0", "server 0 (pid 7) was killed by signal 9"},
+                                        {"failed", 4, "scheduler", "scheduler (pid 1) exited with code 69"},
+                                        {"error", 5, "scheduler", "server 0 is gone"}};
+  const std::vector<Flight> flights = {flight(0, {call(1, done)}), flight(1, {call(1, done)}),
+                                       flight(2, {call(1, done)})};
+  EXPECT_THAT(findings(flights, events), HasSubstr("No rank diverged: all calls that were begun were "
+                                                   "completed.\nWhat ended badly, the first of it first:\n"
+                                                   "  server 0 (pid 7) was killed by signal 9\n"
+                                                   "  server 0 is gone\nrank"));
+  EXPECT_THAT(findings(flights), Not(HasSubstr("ended badly")));
+}
+
 TEST(Autopsy, TakesAShortWaitInARunningJobForNone) {
   std::vector<Flight> flights = {flight(0, {call(8, done), call(9, open)}), flight(1, {call(8, done)}),
                                  flight(2, {call(8, done), call(9, open)})};
