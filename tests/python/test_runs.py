@@ -305,6 +305,32 @@ def test_two_runs_are_compared_and_only_what_differs_is_shown(tmp_path):
     assert [run["name"] for run in listed(tmp_path, "muster-logs")] == ["a", "b"]
 
 
+def compared(folder, scripts):
+    """The rows of a comparison of two runs of train.py, which had these texts."""
+    for name, script in zip("ab", scripts, strict=True):
+        (folder / "train.py").write_text(script)
+        muster(folder, "run", "-n", "2", "--run-folder", f"muster-logs/{name}", "train.py", "0")
+    deadline = time.monotonic() + PATIENCE
+    while len(list(folder.glob("muster-logs/*/repository.json"))) < 2:  # a process of its own writes it
+        assert time.monotonic() < deadline
+    lines = muster(folder, "runs", "compare", "a", "b").splitlines()
+    return {name: values for name, *values in (re.split(r"\s{2,}", line.strip()) for line in lines)}
+
+
+def test_runs_whose_scripts_differ_outside_any_repository_are_told_so_with_their_last_losses(tmp_path):
+    """Both were "the same": of short runs the history has no loss, and git knew nothing of the scripts."""
+    rows = compared(tmp_path, [BY_HAND, BY_HAND.replace("0.01", "0.05")])
+    assert len(set(rows["text of the script"])) == 2
+    assert len(set(rows["loss at step 10"])) == 2
+
+
+def test_what_is_not_known_of_two_runs_is_not_said_to_be_the_same(tmp_path):
+    quick = "import muster\nmuster.init()\n"
+    rows = compared(tmp_path, [quick, quick])
+    assert rows["code"] == ["the same script, else not known"]
+    assert rows["numbers"] == ["not known"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

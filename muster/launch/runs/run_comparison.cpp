@@ -29,6 +29,7 @@ struct Row {
 struct Section {
   std::string title;
   std::vector<Row> rows;
+  std::string equal = "the same";  // what is said where no row differs
 };
 using Runs = std::array<RunFiles, 2>;
 
@@ -94,8 +95,17 @@ std::string changes_of(const RunFiles& run) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// Nothing is in a repository, or in changes.diff, of a file that git does not know.
+Row script_row(const Runs& runs) {
+  Row row{.name = "text of the script", .values = {}};
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    row.values.at(i) = shortened(member_text(runs.at(i).description, "script_hash"));
+  if (row.values[0] == "-" || row.values[1] == "-") row.values = {"-", "-"};  // one has been kept without it
+  return row;
+}
+
 std::vector<Row> code_rows(const Runs& runs) {
-  std::vector<Row> rows;
+  std::vector<Row> rows = {script_row(runs)};
   for (const char* name : {"commit", "branch"})
     rows.push_back({name,
                     {shortened(member_text(runs[0].repository, name)),
@@ -143,10 +153,11 @@ std::vector<Row> run_rows(const Runs& runs, double now) {
       median_row("samples a second", &JobPoint::samples)};
 }
 
-// What was known at that step: the newest point that is not behind it.
-std::optional<double> loss_at(const std::vector<JobPoint>& points, std::uint64_t step) {
+// What was known at that step: the newest point that is not behind it. The last step's is kept by itself.
+std::optional<double> loss_at(const RunFiles& run, std::uint64_t step) {
+  if (run.last_step() == static_cast<double>(step)) return run.last_loss();
   std::optional<double> loss;
-  for (const JobPoint& point : points)
+  for (const JobPoint& point : run.points)
     if (point.step && *point.step <= step && point.loss) loss = point.loss;
   return loss;
 }
@@ -161,9 +172,28 @@ std::vector<Row> number_rows(const Runs& runs) {
   for (std::size_t i = 1; i <= compared_steps && both >= compared_steps; ++i) {
     const auto step = static_cast<std::uint64_t>(both) * i / compared_steps;
     rows.push_back(row_of(fmt::format("loss at step {}", step), runs,
-                          [&](const RunFiles& run) { return number_cell(loss_at(run.points, step)); }));
+                          [&](const RunFiles& run) { return number_cell(loss_at(run, step)); }));
   }
   return rows;
+}
+
+bool is_known(const Row& row) { return row.values[0] != "-" && row.values[1] != "-"; }
+
+// Of a short run without a metrics file no numbers may have been kept.
+Section number_section(const Runs& runs) {
+  Section made{"numbers", number_rows(runs)};
+  if (std::ranges::none_of(made.rows, is_known)) made.equal = "not known";
+  return made;
+}
+
+// Without a repository only the script itself is known.
+Section code_section(const Runs& runs) {
+  Section made{"code", code_rows(runs)};
+  const bool is_in_repositories = std::ranges::all_of(
+      runs, [](const RunFiles& run) { return !member_text(run.repository, "commit").empty(); });
+  if (!is_in_repositories)
+    made.equal = is_known(made.rows.front()) ? "the same script, else not known" : "not known";
+  return made;
 }
 
 std::vector<Section> sections_of(const Runs& runs, double now) {
@@ -172,8 +202,8 @@ std::vector<Section> sections_of(const Runs& runs, double now) {
           {"environment", rows_of_members(members(runs, "environment"), member_text)},
           {"host", rows_of_members(members(runs, "host"), member_text)},
           {"versions", version_rows(runs)},
-          {"code", code_rows(runs)},
-          {"numbers", number_rows(runs)}};
+          code_section(runs),
+          number_section(runs)};
 }
 
 Result<Runs> two_runs(const std::string& a, const std::string& b) {
@@ -193,7 +223,7 @@ Result<std::string> comparison_text(const std::string& a, const std::string& b) 
   for (const Section& section : sections_of(runs, telemetry::wall_seconds())) {
     const bool shows_all = section.title == "run";
     const bool differs = std::ranges::any_of(section.rows, &Row::differs);
-    if (!shows_all) rows.push_back({section.title, differs ? "" : "the same", ""});
+    if (!shows_all) rows.push_back({section.title, differs ? "" : section.equal, ""});
     for (const Row& row : section.rows)
       if (shows_all || row.differs()) rows.push_back({"  " + row.name, row.values[0], row.values[1]});
   }

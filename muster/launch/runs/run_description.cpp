@@ -9,8 +9,10 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
+#include "muster/base/base.h"
 #include "muster/net/net.h"
 
 namespace muster::launch {
@@ -106,6 +108,16 @@ std::string script_name(const std::vector<std::string>& command) {
   return script != command.end() ? *script : command.front();
 }
 
+// Empty: it is no file of a script's size, as of a module.
+std::string hash_of_script(const std::string& name) {
+  constexpr std::uintmax_t size_bytes_max = 16 << 20;
+  std::error_code error;
+  if (!fs::is_regular_file(name, error) || fs::file_size(name, error) > size_bytes_max) return {};
+  std::ifstream file(name, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return fmt::format("{:016x}", hash_text(text));
+}
+
 }  // namespace
 
 bool names_secret(std::string_view name) {
@@ -152,6 +164,7 @@ json describe_run(const JobSettings& job, const Environment& environment, double
                {"began", time},
                {"command", job.command.value},
                {"script", script_name(job.command.value)},
+               {"script_hash", hash_of_script(script_name(job.command.value))},
                {"folder", fs::current_path(ignored).string()},
                {"preset", job.preset.value},
                {"ranks", job.slot_count()},
