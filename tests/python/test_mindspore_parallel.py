@@ -79,6 +79,11 @@ def test_a_reducer_of_gradients_takes_a_divisor_of_its_own_and_a_group_of_worker
         assert found == [each for each in expected for _ in range(2)], text
 
 
+def test_what_carries_the_calls_of_all_workers_can_be_asked():
+    code = "import mindspore.communication as c\nprint('carried by', c.GlobalComm.BACKEND)"
+    assert all("carried by mccl" in text for text in outputs(code, 2))
+
+
 MODEL = """
 net = AutoParallel(Net(), parallel_mode="semi_auto")
 net.hsdp(optimizer_level="level1", threshold=0)

@@ -14,8 +14,9 @@ _ACCELERATOR_OF_BACKEND = {"nccl": "GPU", "hccl": "Ascend"}
 
 
 class GlobalComm:
-    """Names of groups."""
+    """Names of groups, and of what carries their calls: "hccl" before init(), as in MindSpore."""
 
+    BACKEND = "hccl"
     WORLD_COMM_GROUP = "muster_world_group"
     INITED = False
 
@@ -27,6 +28,7 @@ def init(backend_name=None) -> None:
     elif backend_name not in (None, "mccl"):
         raise ValueError(f"init: {backend_name!r} is no backend; there are 'mccl', 'nccl' and 'hccl'")
     muster.init()
+    GlobalComm.BACKEND = backend_name or "mccl"
     GlobalComm.INITED = True
     if "mindspore.parallel._settings" in sys.modules:  # without it nothing was set
         from mindspore import context
