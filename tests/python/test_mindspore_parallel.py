@@ -79,6 +79,23 @@ def test_a_reducer_of_gradients_takes_a_divisor_of_its_own_and_a_group_of_worker
         assert found == [each for each in expected for _ in range(2)], text
 
 
+GROUP_UNDER_ZERO = """
+from mindspore.communication import create_group
+ms.set_auto_parallel_context(parallel_mode="data_parallel", enable_parallel_optimizer=True)
+create_group(str(get_rank() % 2), [get_rank() % 2, get_rank() % 2 + 2])
+weight = nn.Dense(2, 1).weight
+try:
+    nn.DistributedGradReducer([weight], group=str(get_rank() % 2))((Tensor(np.ones((1, 2), np.float32)),))
+except NotImplementedError as error:
+    print("refused:", error)
+"""
+
+
+def test_gradients_of_a_group_are_refused_where_zero_divides_the_optimizer_over_all():
+    for text in outputs(GROUP_UNDER_ZERO, 4):
+        assert "Zero divides an optimizer over all workers" in text
+
+
 def test_what_carries_the_calls_of_all_workers_can_be_asked():
     code = "import mindspore.communication as c\nprint('carried by', c.GlobalComm.BACKEND)"
     assert all("carried by mccl" in text for text in outputs(code, 2))

@@ -38,6 +38,12 @@ class DistributedGradReducer(muster.nn.DistributedGradReducer):
             return super().__call__(gradients)
         if not self._group:
             return tuple(each * self._factor for each in super().__call__(gradients))
+        if muster._core._context()["zero_level"]:
+            raise NotImplementedError(
+                f"DistributedGradReducer(group={self._group!r}): Zero divides an optimizer over all workers, "
+                "and takes pieces of gradients that are of all of them: train without Zero "
+                "(enable_parallel_optimizer=False), or reduce over all workers"
+            )
         pairs = zip(self._parameters, gradients, strict=True)
         return tuple(self._over_group(*pair) for pair in pairs)
 
