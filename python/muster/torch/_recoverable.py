@@ -16,7 +16,14 @@ from muster.torch._errors import FAILURES
 from muster.torch._first_step import FirstStep
 from muster.torch._loader_place import LoaderPlace, generators_of, is_end, other_rows
 from muster.torch._points import Points, pack, unpack
-from muster.torch._recovering_backend import RecoveringBackend, join_records, recovers, split_records
+from muster.torch._recovering_backend import (
+    RecoveringBackend,
+    join_records,
+    join_unequal,
+    recovers,
+    split_records,
+    split_unequal,
+)
 from muster.torch._step_mark import step_mark
 from muster.torch._training_state import TrainingState
 
@@ -71,7 +78,7 @@ class Steps(Iterator):
     """What recoverable() returns: the steps of a training."""
 
     def __init__(
-        self, model, optimizers, loader, epochs: int, sampler, states: dict, save_steps: int
+        self, model, optimizers, loader, epochs: int, sampler, states: dict, own: dict, save_steps: int
     ) -> None:
         self._model, self._epochs, self._save_steps = model, epochs, save_steps
         self._stops = False
@@ -90,8 +97,9 @@ class Steps(Iterator):
             self._calls = self._backend.calls
             self._rank, self._size = self._calls.rank, self._calls.size
             named = {name: s for name, s in states.items() if not _generators.is_generator(s)}
-            self._state = TrainingState(model, optimizers, named)
-            self._first_step: FirstStep | None = FirstStep(model, optimizers, list(states.values()))
+            self._state = TrainingState(model, optimizers, named, own)
+            told = [*states.values(), *own.values()]
+            self._first_step: FirstStep | None = FirstStep(model, optimizers, told)
             self._begin_recovery()
         self._steps = self._plain() if self._backend is None else self._recovering()
 
@@ -106,6 +114,7 @@ class Steps(Iterator):
         self._last_generators: list[bytes] = []  # and the one before: with these its batch was read
         self._digests: list[int] = []  # of what all ranks have read for it
         self._epoch_generators: list[bytes] = []  # and where the epoch began
+        self._own_states: list[bytes] = []  # of all ranks, where the last step ended
         folder = os.environ.get("MS_RECOVERY_PATH") or None
         self._points = Points(folder, self._rank)
         self._is_writer = int(os.environ.get("LOCAL_RANK") or self._rank) == 0
@@ -197,7 +206,7 @@ class Steps(Iterator):
             return False
         try:
             share_buffers(self._ddp, self._calls.native)
-            own = _generators.record(self._of_script)
+            own, own_states = _generators.record(self._of_script), self._state.pack_own()
             has_drawn = own != self._generators[self._rank]
             self._is_finished = True
             places = self._backend.gather_numbers(
@@ -208,6 +217,7 @@ class Steps(Iterator):
                     self._stops,
                     self._leaves_open_passes(),
                     self._place.digest,
+                    len(own_states),
                 ]
             )
             self._check_places(places)
@@ -216,10 +226,12 @@ class Steps(Iterator):
                 self._compare_states()
             if any(row[2] for row in places):
                 generators = self._backend.gather_bytes(own)
+            own_states = self._backend.gather_bytes(own_states, [row[6] for row in places])
         except FAILURES as error:
             self._calls.cut(error)
             return False
         self._last_generators, self._generators = self._generators, generators
+        self._own_states = own_states
         self._digests = [row[5] for row in places]
         if any(row[4] for row in places):
             self._renew_reducers()
@@ -323,6 +335,9 @@ class Steps(Iterator):
                 _generators.record(self._of_script)
             )
             self._digests = [0] * self._size
+            own_states = self._state.pack_own()
+            sizes = [size for [size] in self._backend.gather_numbers([len(own_states)])]
+            self._own_states = self._backend.gather_bytes(own_states, sizes)
         if self._rank == source:
             self._become_source(kind)
             self._give(plan, count, kind)
@@ -387,12 +402,17 @@ class Steps(Iterator):
             self._last_generators = self._generators
             self._generators = split_records(packed["generators"], self._size)
             self._digests = packed["digests"]
+            self._own_states = split_unequal(packed["own_states"])
             self._count_step()
 
     # ---- the state as a whole -------------------------------------------------------------------------
 
     def _packed(self, what: str, is_over: bool) -> dict:
-        drawn = {"generators": join_records(self._generators), "digests": self._digests}
+        drawn = {
+            "generators": join_records(self._generators),
+            "digests": self._digests,
+            "own_states": join_unequal(self._own_states),
+        }
         if what == "generators":
             return drawn
         return {
@@ -415,6 +435,9 @@ class Steps(Iterator):
                 "many, or remove MS_RECOVERY_PATH to start fresh"
             )
         self._state.load(packed)
+        if "own_states" in packed:  # not in older points
+            self._own_states = split_unequal(packed["own_states"])
+            self._state.load_own(self._own_states[self._rank])
         packed.setdefault("last_generators", packed["generators"])  # not in older points
         self._digests = packed.get("digests", [0] * self._size)
         self._generators, self._last_generators, self._epoch_generators = (
@@ -519,6 +542,7 @@ def recoverable(
     lr_scheduler=None,
     sampler=None,
     states: dict | None = None,
+    own_states: dict | None = None,
     save_steps: int = 100,
 ) -> Steps:
     """The two loops of a training, over epochs and over the batches of a loader, of a job that recovers.
@@ -541,8 +565,9 @@ def recoverable(
     epoch begins; without one, that of all that the loader has (samplers, datasets, loaders). states: further
     objects with state_dict() and load_state_dict() by name, the same on all ranks, and generators of torch,
     numpy or random, of which each rank has its own (those of the loader, its samplers and its dataset need
-    not be named). save_steps: after so many steps a point is written to MS_RECOVERY_PATH, where the job goes
-    on when all ranks have died.
+    not be named). own_states: objects with state_dict() and load_state_dict() of which each rank has its own,
+    as the hidden state that a step leaves for the next one. save_steps: after so many steps a point is
+    written to MS_RECOVERY_PATH, where the job goes on when all ranks have died.
 
     Raises ValueError for what cannot be kept: parts of parameters (FSDP, ZeroRedundancyOptimizer), parameters
     that the model has not, states without state_dict(), and behind the first step those of other things than
@@ -556,4 +581,6 @@ def recoverable(
     named = dict(states or {})
     for index, scheduler in enumerate(_listed(lr_scheduler)):
         named[f"lr_scheduler {index}"] = scheduler
-    return Steps(model, _listed(optimizer), loader, epochs, sampler, named, save_steps)
+    return Steps(
+        model, _listed(optimizer), loader, epochs, sampler, named, dict(own_states or {}), save_steps
+    )

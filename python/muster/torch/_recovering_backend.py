@@ -335,6 +335,19 @@ def split_records(records: torch.Tensor, size: int) -> list[bytes]:
     return [data[rank * each : (rank + 1) * each] for rank in range(size)]
 
 
+def join_unequal(records: list[bytes]) -> dict:
+    """Of records that have sizes of their own. The last byte is there for a tensor of none at all."""
+    return {"sizes": [len(each) for each in records], "data": join_records([*records, b"\0"])}
+
+
+def split_unequal(joined: dict) -> list[bytes]:
+    [data], begin, records = split_records(joined["data"], 1), 0, []
+    for size in joined["sizes"]:
+        records.append(data[begin : begin + size])
+        begin += size
+    return records
+
+
 class _NoLiveness:
     """Groups of a job that recovers have theirs in RecoveringCalls."""
 

@@ -7,7 +7,7 @@ import hashlib
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from muster.torch._points import check_readable
+from muster.torch._points import check_readable, pack, unpack
 
 
 def bare(model: torch.nn.Module) -> torch.nn.Module:
@@ -138,13 +138,15 @@ def _check_optimizer(optimizer, owned: set[int]) -> None:
 
 
 class TrainingState:
-    """model: a module, or DistributedDataParallel of one. states: objects with state_dict() by name.
+    """model: a module, or DistributedDataParallel of one. states: objects with state_dict() by name. own:
+    such of which each rank has its own.
 
     Raises ValueError for what is not the same on all ranks, or not whole.
     """
 
-    def __init__(self, model, optimizers, states: dict) -> None:
+    def __init__(self, model, optimizers, states: dict, own: dict) -> None:
         self._module, self._optimizers, self._states = bare(model), optimizers, states
+        self._own = own
         owned = set()
         for name, parameter in self._module.named_parameters():
             owned.add(id(parameter))
@@ -155,7 +157,7 @@ class TrainingState:
                 )
         for optimizer in optimizers:
             _check_optimizer(optimizer, owned)
-        for name, state in states.items():
+        for name, state in (*states.items(), *own.items()):
             for method in ("state_dict", "load_state_dict"):
                 if not callable(getattr(state, method, None)):
                     raise ValueError(
@@ -165,6 +167,7 @@ class TrainingState:
         self._module_copy = _ModuleCopy(self._module)
         self._optimizer_copies = [_OptimizerCopy(optimizer) for optimizer in optimizers]
         self._kept_states: dict = {}
+        self._kept_own: dict = {}
 
     @torch.no_grad()
     def keep(self) -> None:
@@ -174,6 +177,7 @@ class TrainingState:
             tensors += optimizer_copy.take()
         self._copies.take(tensors)
         self._kept_states = {name: copy.deepcopy(state.state_dict()) for name, state in self._states.items()}
+        self._kept_own = copy.deepcopy(self._own_values())
 
     @torch.no_grad()
     def go_back(self) -> None:
@@ -184,6 +188,8 @@ class TrainingState:
         self._copies.put_back()
         for name, state in self._states.items():
             state.load_state_dict(copy.deepcopy(self._kept_states[name]))
+        for name, state in self._own.items():
+            state.load_state_dict(copy.deepcopy(self._kept_own[name]))
         self._drop_gradients()
 
     def _drop_gradients(self) -> None:
@@ -198,6 +204,8 @@ class TrainingState:
         """Raises ValueError, naming it, for what a rank that comes back could not read."""
         for name, state in self._states.items():
             check_readable(state.state_dict(), f"the state {name!r} of recoverable()")
+        for name, state in self._own_values().items():
+            check_readable(state, f"the state {name!r} of recoverable(own_states=)")
         for optimizer in self._optimizers:
             check_readable(optimizer.state_dict(), f"the state of {type(optimizer).__name__}")
         check_readable(settings(self._module), "what get_extra_state() gives")
@@ -212,6 +220,18 @@ class TrainingState:
             "groups": [self._names_of_groups(optimizer) for optimizer in self._optimizers],
             "states": {name: state.state_dict() for name, state in self._states.items()},
         }
+
+    def _own_values(self) -> dict:
+        return {name: _detached(state.state_dict()) for name, state in self._own.items()}
+
+    def pack_own(self) -> bytes:
+        return pack(self._own_values()) if self._own else b""
+
+    def load_own(self, packed: bytes) -> None:
+        values = unpack(packed, "what this rank had in own_states") if packed else {}
+        _check_names("own_states", dict.fromkeys(self._own), dict.fromkeys(values))
+        for name, state in self._own.items():
+            state.load_state_dict(values[name])
 
     def _names_of_groups(self, optimizer) -> list[list[str]]:
         names = {id(parameter): name for name, parameter in self._module.named_parameters()}
@@ -261,6 +281,15 @@ def _load_optimizer(optimizer, state: dict) -> None:
         for name, value in values.items():
             if isinstance(value, torch.Tensor) and loaded[name].dtype != value.dtype:
                 loaded[name] = value.clone()
+
+
+def _detached(value):
+    """The same without gradients: those of a step are no part of it."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if type(value) is dict:
+        return {name: _detached(each) for name, each in value.items()}
+    return type(value)(map(_detached, value)) if type(value) in (list, tuple) else value
 
 
 def _digest(value) -> int:
