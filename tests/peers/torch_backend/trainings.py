@@ -86,8 +86,11 @@ def case_futures_of_lists(rank):
     ]
     lists = [[torch.zeros(3), torch.zeros(2)] for _ in range(world)]
     coalesced = dist.all_gather_coalesced(lists, [part, torch.ones(2)], async_op=True)
+    futures = [shapes(work.get_future().wait()) for work in works]
+    for work in works:
+        work.wait()  # of Gloo: it ends a future before the call
     return [
-        *[shapes(work.get_future().wait()) for work in works],
+        *futures,
         *[shapes(list(work.result())) for work in works],
         shapes(coalesced.wait()),
     ]
