@@ -28,3 +28,12 @@ def test_a_hidden_state_of_each_rank_comes_back_with_a_killed_one(tmp_path, hurt
     assert killed.stdout.count("is hurt") == len(hurt.split(","))
     assert ends(killed) == ends(unbroken)
     assert "muster: warning" not in killed.stderr + unbroken.stderr
+
+
+@pytest.mark.parametrize(
+    ("habit", "name"),
+    [("carried", "hidden"), ("attribute", "net.module.hidden"), ("list", "outer"), ("in-place", "average")],
+)
+def test_what_a_step_leaves_for_the_next_one_in_a_variable_is_told_of(tmp_path, habit, name):
+    told = train(tmp_path, habit).stderr
+    assert re.findall(r"a step of the loop takes what the one before has left in (\S+):", told) == [name]

@@ -16,7 +16,7 @@ def _bare(name: str) -> str:
     return name.removeprefix("_orig_mod.").removeprefix("module.")
 
 
-def _is_plain(value) -> bool:
+def is_plain(value) -> bool:
     """Whether it has elements that can be looked at."""
     if not isinstance(value, torch.Tensor) or is_lazy(value) or type(value.data) is not torch.Tensor:
         return False
@@ -28,7 +28,7 @@ def _sample(tensor: torch.Tensor) -> bytes:
     return ctypes.string_at(some.data_ptr(), some.nbytes)
 
 
-def _attributes(value) -> dict[str, object]:
+def attributes(value) -> dict[str, object]:
     if isinstance(value, _NO_OBJECTS):
         return {}
     try:
@@ -46,7 +46,7 @@ def _around_the_loop() -> dict[str, object]:
         inner = {
             f"{name}.{inside}": each
             for name, value in own.items()
-            for inside, each in _attributes(value).items()
+            for inside, each in attributes(value).items()
         }
         found = inner | own | found
         frame = frame.f_back
@@ -65,7 +65,7 @@ class OtherWeights:
         self._names |= {_bare(name) for part in parts for name, _ in part.named_buffers()}
         self._shapes = [[each.shape for each in part.parameters() if not is_lazy(each)] for part in parts]
         known = self._places(
-            [model, *named, *(each for state in named for each in _attributes(state).values())]
+            [model, *named, *(each for state in named for each in attributes(state).values())]
         )
         self._seen: dict[str, tuple] = {}
         for name, holder in _around_the_loop().items():
@@ -77,7 +77,7 @@ class OtherWeights:
 
     def _tensors(self, holder) -> list[torch.Tensor]:
         if isinstance(holder, torch.nn.Module):
-            return [each for each in (*holder.parameters(), *holder.buffers()) if _is_plain(each)]
+            return [each for each in (*holder.parameters(), *holder.buffers()) if is_plain(each)]
         if isinstance(holder, dict):
             is_of_weights = all(isinstance(name, str) and _bare(name) in self._names for name in holder)
             tensors = list(holder.values()) if is_of_weights else []
@@ -86,7 +86,7 @@ class OtherWeights:
             is_of_weights = [getattr(each, "shape", None) for each in tensors] in self._shapes
         else:
             return []
-        return tensors if is_of_weights and all(map(_is_plain, tensors)) else []
+        return tensors if is_of_weights and all(map(is_plain, tensors)) else []
 
     def _places(self, holders: list) -> set[int]:
         return {tensor.data_ptr() for holder in holders for tensor in self._tensors(holder)}

@@ -13,7 +13,7 @@ from muster.torch import _generators
 from muster.torch._behind_the_end import RUN, end_of_this_run
 from muster.torch._ddp import ForwardPasses, check_renewable, ddp_modules, renew, share_buffers
 from muster.torch._errors import FAILURES
-from muster.torch._first_step import FirstStep
+from muster.torch._first_steps import FirstSteps
 from muster.torch._loader_place import LoaderPlace, generators_of, is_end, other_rows
 from muster.torch._points import Points, pack, unpack
 from muster.torch._recovering_backend import (
@@ -99,7 +99,7 @@ class Steps(Iterator):
             named = {name: s for name, s in states.items() if not _generators.is_generator(s)}
             self._state = TrainingState(model, optimizers, named, own)
             told = [*states.values(), *own.values()]
-            self._first_step: FirstStep | None = FirstStep(model, optimizers, told)
+            self._first_steps: FirstSteps | None = FirstSteps(model, optimizers, told)
             self._begin_recovery()
         self._steps = self._plain() if self._backend is None else self._recovering()
 
@@ -192,8 +192,8 @@ class Steps(Iterator):
         return True
 
     def _begin_step(self) -> None:
-        if self._first_step is not None:
-            self._first_step.begin()
+        if self._first_steps is not None:
+            self._first_steps.begin(self._count)
         self._state.keep()
         self._own_generators = _generators.record(self._of_script)
         self._is_in_step = True
@@ -238,12 +238,14 @@ class Steps(Iterator):
         self._count_step()
         return True
 
-    def _tell_of_first_step(self) -> None:
-        first, self._first_step = self._first_step, None
-        told = first.end() if first is not None else []
-        if self._count > 1:
-            return  # it is of a rank that came back
-        self._state.check_readable()
+    def _tell_of_first_steps(self) -> None:
+        if self._first_steps is None:
+            return
+        told = self._first_steps.end(self._count)
+        if self._count == 1:
+            self._state.check_readable()
+        else:
+            self._first_steps = None
         for text in told:
             _warn(self._rank, text)
 
@@ -281,7 +283,7 @@ class Steps(Iterator):
         if self._stops:
             self._place.epoch, self._place.step = self._epochs, 0
         self._mark(self._count)
-        self._tell_of_first_step()
+        self._tell_of_first_steps()
         if self._count % self._save_steps == 0:
             self._write_point(is_over=False)
 
