@@ -142,6 +142,9 @@ def main() -> int:
     parser.add_argument(
         "--models", help=f"only these, by commas: {', '.join(sorted({r.model for r in ROWS}))}"
     )
+    parser.add_argument(
+        "--dtype", choices=sorted({row.dtype for row in ROWS}), help="only rows of this; both without"
+    )
     options = parser.parse_args()
     wanted = options.models.split(",") if options.models else [row.model for row in ROWS]
     unknown = set(wanted) - {row.model for row in ROWS}
@@ -162,7 +165,7 @@ def main() -> int:
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for row in ROWS:
-        if row.model not in wanted:
+        if row.model not in wanted or (options.dtype and row.dtype != options.dtype):
             continue
         results = defaultdict(list)
         for _ in range(options.rounds):

@@ -573,7 +573,7 @@ def watch(name: str, made):
     """
     init = getattr(made, "__init__", None)
     if (
-        name not in {**_OF_CLASSES, **_RANGES_OF_CLASSES}
+        (name not in _OF_CLASSES and name not in _RANGES_OF_CLASSES)
         or not isinstance(init, types.FunctionType)
         or "_watched" in vars(made)
     ):
