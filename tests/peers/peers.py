@@ -51,6 +51,20 @@ def run(peer: str, script: str, *flags: str, arguments: tuple[str, ...] = (), **
     )
 
 
+def lines_of(python: str, script: str, *arguments: str, **variables: str) -> list[str]:
+    """What a script prints that runs alone, without `muster run`."""
+    done = subprocess.run(
+        [python, str(SCRIPTS / script), *arguments],
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout.splitlines()
+
+
 def run_hosts(peer: str, script: str, *flags: str, hosts: int = 2, **variables: str):
     """The same line on each of `hosts` hosts, which are all this one."""
     launchers = [

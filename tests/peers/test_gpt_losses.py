@@ -2,11 +2,10 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
-from peers import ROOT, SCRIPTS, SECONDS_MAX, environment, needs
+from peers import ROOT, lines_of, needs
 
 pytestmark = needs("MINDSPORE")
 
@@ -14,16 +13,7 @@ TOLERANCE = 1e-5
 
 
 def losses(python, mode, **variables):
-    done = subprocess.run(
-        [python, str(SCRIPTS / "gpt_losses.py"), mode],
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(lines_of(python, "gpt_losses.py", mode, **variables)[-1])
 
 
 @pytest.mark.parametrize("mode", ["graph", "pynative"])

@@ -13,7 +13,7 @@ SEARCH_PATH = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
 
 
 def clean_environment(*packages):
-    """This process's variables, of which none but PYTHONPATH tells Muster, OpenMP or Python something."""
-    told = ("MS_", "OMP_", "MUSTER_", "PYTHON")
+    """This process's variables; none but PYTHONPATH tells Muster, OpenMP, Python or an example something."""
+    told = ("MS_", "OMP_", "MUSTER_", "PYTHON", "DATA_PATH")
     kept = {name: text for name, text in os.environ.items() if not name.startswith(told)}
     return {**kept, "PYTHONPATH": os.pathsep.join(map(str, packages))}

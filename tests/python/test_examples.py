@@ -7,18 +7,13 @@ import sys
 
 import pytest
 from digits import write_digits
-from places import BUILD, PACKAGES, ROOT, SEARCH_PATH
+from places import BUILD, PACKAGES, ROOT, SEARCH_PATH, clean_environment
 
 
 def run_on_two_workers(folder, program):
     write_digits(folder / "MNIST_Data/train", rows=640)
     write_digits(folder / "MNIST_Data/test", rows=100, seed=8, prefix="t10k")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
-    environment |= {
-        "DATA_PATH": "MNIST_Data/train",
-        "PYTHONPATH": str(PACKAGES),
-        "PATH": SEARCH_PATH,
-    }
+    environment = clean_environment(PACKAGES) | {"DATA_PATH": "MNIST_Data/train", "PATH": SEARCH_PATH}
     command = [BUILD / "apps/muster/muster", "run", "-n", "2", program]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -88,8 +83,7 @@ def test_wide_and_deep_comes_near_the_best_that_can_be_had(tmp_path, servers, pr
         pytest.skip("built without the examples")
     muster = BUILD / "apps/muster/muster"
     subprocess.run([muster, "data", "synthetic-clicks", tmp_path / "clicks", *CLICKS], check=True)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MS_")}
-    environment |= {"PYTHONPATH": str(PACKAGES), "PATH": SEARCH_PATH, "EPOCHS": "6", "BATCH": "256"}
+    environment = clean_environment(PACKAGES) | {"PATH": SEARCH_PATH, "EPOCHS": "6", "BATCH": "256"}
     command = [sys.executable, program] if program.suffix else [program]
     if servers:
         command = [muster, "run", "-n", "2", "--servers", str(servers), program]
