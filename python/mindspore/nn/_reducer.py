@@ -6,6 +6,8 @@ from mindspore._gradient import shares_one_batch
 from mindspore.communication import GlobalComm, known_as
 from muster import ops
 
+_over_all = muster.nn.DistributedGradReducer.__call__
+
 
 class DistributedGradReducer(muster.nn.DistributedGradReducer):
     """muster.nn.DistributedGradReducer, also over a group of workers and with a divisor of the script's own.
@@ -32,12 +34,14 @@ class DistributedGradReducer(muster.nn.DistributedGradReducer):
 
     def __call__(self, gradients):
         """The reduced gradients, in a tuple; of one tensor the tensor."""
+        if not self._is_own and type(gradients) is tuple:  # as each step of a loop by hand calls it
+            return _over_all(self, gradients)
         if isinstance(gradients, muster.Tensor):
             return self((gradients,))[0]
         if not self._is_own or shares_one_batch():
-            return super().__call__(gradients)
+            return _over_all(self, gradients)
         if not self._group:
-            return tuple(each * self._factor for each in super().__call__(gradients))
+            return tuple(each * self._factor for each in _over_all(self, gradients))
         if muster._core._context()["zero_level"]:
             raise NotImplementedError(
                 f"DistributedGradReducer(group={self._group!r}): Zero divides an optimizer over all workers, "
