@@ -49,11 +49,6 @@ void AsyncGroup::Lane::give_turn_back() {
   if (!tasks_.empty()) changed_.notify_one();
 }
 
-bool AsyncGroup::Lane::is_idle() {
-  const std::lock_guard lock(mutex_);
-  return !busy_ && tasks_.empty();
-}
-
 // What was added is done also when the lane ends: a thread may wait for it.
 void AsyncGroup::Lane::work() {
   std::unique_lock lock(mutex_);
@@ -80,15 +75,24 @@ AsyncGroup::~AsyncGroup() {
     static_cast<void>(lanes_.release());  // their threads are the parent's, and may have held the locks
     return;
   }
-  bool is_idle = lanes_->calls.is_idle();
-  {
-    const std::lock_guard lock(lanes_->peers_mutex);
-    for (auto& [rank, lane] : lanes_->outboxes) is_idle = is_idle && lane.is_idle();
-    for (auto& [rank, inbox] : lanes_->inboxes) is_idle = is_idle && inbox.lane.is_idle();
-  }
-  if (!is_idle)
+  leaves_ = true;
+  if (!is_at_rest())
     group_->abort({Code::aborted, fmt::format("rank {} left with calls under way", group_->rank())});
   end_lanes();
+}
+
+// Whether all that was started has ended; the thread that made it need not be back yet, and one that listens
+// for any rank's next message finds that none is wanted.
+bool AsyncGroup::is_at_rest() {
+  if (lanes_->open > 0) return false;
+  const std::lock_guard lock(lanes_->peers_mutex);
+  const bool inboxes_rest = std::ranges::all_of(lanes_->inboxes, [](auto& each) {
+    Inbox& inbox = each.second;
+    const std::lock_guard inbox_lock(inbox.mutex);
+    return inbox.posted.empty() && !inbox.is_taking;
+  });
+  const std::lock_guard any_lock(lanes_->any_mutex);
+  return inboxes_rest && lanes_->from_any.empty();
 }
 
 // Before any of them goes: a thread that hears that one rank is gone looks at what comes from all others.
@@ -113,8 +117,15 @@ Result<> AsyncGroup::make(const Call& call, std::optional<Duration> timeout) {
 
 std::shared_ptr<Work> AsyncGroup::start(Call call, std::optional<Duration> timeout) {
   const auto work = std::make_shared<Work>();
-  lanes_->calls.add([this, work, call = std::move(call), timeout] { work->finish(make(call, timeout)); });
+  ++lanes_->open;
+  lanes_->calls.add([this, work, call = std::move(call), timeout] { end(*work, make(call, timeout)); });
   return work;
+}
+
+// Who waits for it may let the group go at once.
+void AsyncGroup::end(Work& work, Result<> result) {
+  --lanes_->open;
+  work.finish(std::move(result));
 }
 
 Result<> AsyncGroup::run(const Call& call, std::optional<Duration> timeout) {
@@ -152,8 +163,9 @@ std::shared_ptr<Work> AsyncGroup::send(std::uint32_t to, std::span<const std::by
     return work;
   }
   const std::lock_guard lock(lanes_->peers_mutex);
+  ++lanes_->open;
   lanes_->outboxes[to].add(
-      [this, work, to, bytes, label = Label{channel, tag}] { work->finish(send_now(to, bytes, label)); });
+      [this, work, to, bytes, label = Label{channel, tag}] { end(*work, send_now(to, bytes, label)); });
   return work;
 }
 
@@ -214,6 +226,7 @@ void AsyncGroup::take_next(std::uint32_t from, Inbox& inbox) {
     {
       const std::lock_guard lock(inbox.mutex);
       waiting = inbox.posted.size();
+      inbox.is_taking = waiting > 0;
     }
     if (waiting == 0) return;
     const Result<> taken = take_message(from, inbox, /*is_patient=*/false);
@@ -251,11 +264,13 @@ std::optional<AsyncGroup::Posted> AsyncGroup::take_posted(Inbox& inbox, Label la
 // Into the first receive that waits for its tag, or into memory.
 Result<> AsyncGroup::take_message(std::uint32_t from, Inbox& inbox, bool is_patient) {
   TagHeader header{};
-  MUSTER_TRY_VOID(receive_head(from, std::as_writable_bytes(std::span(&header, 1)), inbox, is_patient));
+  const auto head = receive_head(from, std::as_writable_bytes(std::span(&header, 1)), inbox, is_patient);
   const Label label{header.channel, header.tag};
   std::optional<Posted> posted;
   {
     const std::lock_guard lock(inbox.mutex);
+    inbox.is_taking = head.has_value();
+    if (!head) return head;
     posted = take_posted(inbox, label);
   }
   Kept kept{.label = label, .bytes = {}};
@@ -263,6 +278,10 @@ Result<> AsyncGroup::take_message(std::uint32_t from, Inbox& inbox, bool is_pati
   if (!fits) kept.bytes.resize(header.size_bytes);
   const std::span<std::byte> into = fits ? posted->bytes : std::span<std::byte>(kept.bytes);
   const Result<> received = into.empty() ? Result<>{} : group_->receive(from, {&into, 1});
+  {
+    const std::lock_guard lock(inbox.mutex);
+    inbox.is_taking = false;
+  }
   if (posted && posted->from) *posted->from = from;
   if (posted)
     posted->work->finish(!received || fits
@@ -361,6 +380,7 @@ void AsyncGroup::stop_listening(std::uint32_t from, const Error& gone) {
 }
 
 // Of what waits for a message of this rank; one from any rank is late where none has come from anywhere.
+// Where nothing waits and the group goes, the look ends that wait alone: `peer_lost`.
 Result<> AsyncGroup::check_deadlines(std::uint32_t from, Inbox& inbox) {
   const TimePoint latest = clock_.now() - group_->call_timeout();
   const auto check = [&](const std::deque<Posted>& posted, const std::string& whom) -> Result<> {
@@ -373,6 +393,8 @@ Result<> AsyncGroup::check_deadlines(std::uint32_t from, Inbox& inbox) {
   const std::lock_guard lock(inbox.mutex);
   MUSTER_TRY_VOID(check(inbox.posted, fmt::format("rank {}", from)));
   const std::lock_guard any_lock(lanes_->any_mutex);
+  if (leaves_ && inbox.posted.empty() && lanes_->from_any.empty())
+    return fail(Code::peer_lost, fmt::format("no receive waits for a message of rank {} any more", from));
   return check(lanes_->from_any, "any rank");
 }
 

@@ -93,7 +93,6 @@ class AsyncGroup {
     // Takes the turn for the caller, if nothing is before it; done() gives it back.
     bool take_turn();
     void give_turn_back();
-    bool is_idle();
 
    private:
     void work();
@@ -127,7 +126,8 @@ class AsyncGroup {
     std::mutex mutex;
     std::deque<Posted> posted;  // guarded by the mutex, like the other
     std::deque<Kept> kept;
-    bool listens = false;  // for receives from any rank
+    bool listens = false;    // for receives from any rank
+    bool is_taking = false;  // a message that the group has to take to its end
     std::optional<Error> gone;
     Lane lane;  // the last: it uses the others
   };
@@ -138,10 +138,13 @@ class AsyncGroup {
     std::mutex peers_mutex;                  // guards which there are
     std::map<std::uint32_t, Lane> outboxes;  // by rank
     std::map<std::uint32_t, Inbox> inboxes;  // likewise
+    std::atomic<std::size_t> open{0};        // calls and sends that have not ended
     Lane calls;
   };
 
+  bool is_at_rest();
   void end_lanes();
+  void end(Work& work, Result<> result);
   Result<> make(const Call& call, std::optional<Duration> timeout);
   Result<> send_now(std::uint32_t to, std::span<const std::byte> bytes, Label label);
   void take_next(std::uint32_t from, Inbox& inbox);
@@ -163,6 +166,7 @@ class AsyncGroup {
   const Clock& clock_;              // of the deadlines of messages
   PatientReceiver* const patient_;  // the group, if it is one
   std::atomic<std::uint64_t> posted_{0};
+  std::atomic<bool> leaves_{false};
   std::uint32_t fork_count_ = net::fork_count();
   std::unique_ptr<Lanes> lanes_ = std::make_unique<Lanes>();
 };

@@ -23,6 +23,11 @@ AsyncRanks async_ranks(std::uint32_t ranks, Hosts hosts, const Options& options 
   return made;
 }
 
+std::vector<std::shared_ptr<Communicator>> shared_ranks(std::uint32_t ranks, Hosts hosts) {
+  auto made = connect_ranks(ranks, hosts, patient);
+  return {std::make_move_iterator(made.begin()), std::make_move_iterator(made.end())};
+}
+
 AsyncGroup::Call adding(float& value) {
   return [&value](Communicator& group) {
     return group.all_reduce(&value, &value, 1, DType::float32, Reduction::sum);
@@ -125,6 +130,37 @@ TEST_P(Async, AnAbortEndsWhatIsUnderWay) {
     ASSERT_FALSE(*end);
     EXPECT_THAT(end->error().message, Mentions("the test ends it"));
   }
+}
+
+// The thread that made a call is not back yet when who waited for it goes on.
+TEST(AsyncGroup, ThatGoesBehindItsLastCallEndsNothingOfOthers) {
+  const auto groups = shared_ranks(2, Hosts::one);
+  run_threads(2, [&](std::uint32_t rank) {
+    for (int turn = 0; turn < 500; ++turn) {
+      float value = 1;
+      auto calls = std::make_unique<AsyncGroup>(groups[rank]);
+      expect_done(*calls->start(adding(value)));
+      calls.reset();
+      ASSERT_EQ(value, 2);
+      ASSERT_TRUE(groups[rank]->barrier()) << "turn " << turn;
+    }
+  });
+}
+
+TEST_P(Async, AGroupThatGoesBehindAReceiveFromAnyEndsNothingOfOthers) {
+  const auto groups = shared_ranks(3, GetParam());
+  run_threads(3, [&](std::uint32_t rank) {
+    auto calls = std::make_unique<AsyncGroup>(groups[rank]);
+    Bytes bytes = bytes_of(3, rank, 8);
+    if (rank == 0) {
+      const auto received = calls->receive_from_any(bytes, 5);  // ranks 1 and 2 are listened to
+      expect_done(*received.work);
+      EXPECT_EQ(*received.from, 1u);
+    }
+    if (rank == 1) expect_done(*calls->send(0, bytes, 5));
+    calls.reset();
+    EXPECT_TRUE(groups[rank]->barrier());
+  });
 }
 
 TEST_P(Async, ADeadlineOfOneCallIsItsOwn) {
