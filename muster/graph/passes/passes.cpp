@@ -71,6 +71,7 @@ void fuse(Graph& graph) {
   reorder_products(graph);
   fuse_casts(graph);
   fuse_pads(graph);
+  join_summed_products(graph);
   fuse_dense(graph);
   fuse_relu(graph);
   fuse_gradient_scales(graph);

@@ -27,8 +27,11 @@ void reorder_products(Graph& graph, std::span<const ValueId> wrt = {});
 void fuse_gradient_scales(Graph& graph);
 // A sum of padded values that cover the whole once, as gradients of slices do, becomes their concatenation.
 void fuse_pads(Graph& graph);
+// A sum of products a^T b of few rows, as gradients of recurrent weights are, becomes one of many rows. Its
+// sum has another order.
+void join_summed_products(Graph& graph);
 // All of the above. What they make has the bits of what they replace, but for fuse_casts, fuse_attention,
-// reorder_products and the sign of zeros in fuse_pads.
+// reorder_products, join_summed_products and the sign of zeros in fuse_pads.
 void fuse(Graph& graph);
 // An all_reduce that asks for buckets becomes several, each right behind the node that makes its last input.
 void make_buckets(Graph& graph);
