@@ -32,6 +32,13 @@ bool changes_values(const Node& node) {
   return node.op->sharing == Sharing::in_place || !node.op->written.empty();
 }
 
+// What node `last` gives, and the sums before it that it alone takes.
+struct Sum {
+  std::size_t last = 0;
+  std::vector<std::size_t> products;  // nodes, in program order
+  std::vector<ValueId> others;
+};
+
 class SummedProducts {
  public:
   explicit SummedProducts(Graph& graph)
@@ -41,39 +48,41 @@ class SummedProducts {
     // From the end: a sum of three takes the sum of two before that becomes a node of its own.
     for (std::size_t i = graph_.nodes.size(); i-- > 0;)
       if (graph_.nodes[i].op == &add_op() && !is_seen_[i])
-        if (const auto terms = terms_of(i); terms && is_worth_it(*terms)) join(i, *terms);
+        if (const Sum sum = sum_at(i); is_worth_it(sum) && stays_unchanged(sum)) join(sum);
     insert_nodes();
     remove_dead(graph_);
   }
 
  private:
-  // The products whose sum node `last` gives, in program order; nothing where it is another sum.
-  std::optional<std::vector<std::size_t>> terms_of(std::size_t last) {
-    std::vector<std::size_t> terms, open{last};
+  Sum sum_at(std::size_t last) {
+    Sum sum{.last = last, .products = {}, .others = {}};
+    std::vector<std::size_t> open{last};
     while (!open.empty()) {
-      const std::size_t sum = open.back();
+      const Node& node = graph_.nodes[open.back()];
+      is_seen_[open.back()] = true;
       open.pop_back();
-      is_seen_[sum] = true;
-      for (const ValueId id : graph_.nodes[sum].inputs) {
-        if (uses_.count[id] != 1 || !uses_.maker[id]) return std::nullopt;
-        const std::size_t maker = *uses_.maker[id];
-        const Node& node = graph_.nodes[maker];
-        if (node.placement != graph_.nodes[last].placement || node.recompute != graph_.nodes[last].recompute)
-          return std::nullopt;
-        if (node.op == &add_op() && graph_.values[id] == graph_.values[graph_.nodes[last].outputs[0]])
-          open.push_back(maker);
-        else if (is_product_of_rows(node))
-          terms.push_back(maker);
+      for (const ValueId id : node.inputs) {
+        const std::optional<std::size_t> maker = maker_for(id, sum);
+        if (maker && graph_.nodes[*maker].op == &add_op())
+          open.push_back(*maker);
+        else if (maker)
+          sum.products.push_back(*maker);
         else
-          return std::nullopt;
+          sum.others.push_back(id);
       }
     }
-    std::ranges::sort(terms);
-    const auto begin = graph_.nodes.begin();
-    if (std::any_of(begin + static_cast<std::ptrdiff_t>(terms[0]), begin + static_cast<std::ptrdiff_t>(last),
-                    changes_values))
-      return std::nullopt;
-    return terms;
+    std::ranges::sort(sum.products);
+    return sum;
+  }
+
+  // The node of a sum or a product that makes `id` for this sum alone.
+  std::optional<std::size_t> maker_for(ValueId id, const Sum& sum) const {
+    const Node& last = graph_.nodes[sum.last];
+    if (uses_.count[id] != 1 || !uses_.maker[id] || graph_.values[id] != graph_.values[last.outputs[0]])
+      return {};
+    const Node& node = graph_.nodes[*uses_.maker[id]];
+    const bool fits = node.placement == last.placement && node.recompute == last.recompute;
+    return fits && (node.op == &add_op() || is_product_of_rows(node)) ? uses_.maker[id] : std::nullopt;
   }
 
   std::int64_t rows_of(std::size_t term) const {
@@ -81,38 +90,59 @@ class SummedProducts {
   }
 
   // Copying the rows has to be less than adding the products.
-  bool is_worth_it(const std::vector<std::size_t>& terms) const {
-    const Shape& made = graph_.values[graph_.nodes[terms[0]].outputs[0]].shape;
+  bool is_worth_it(const Sum& sum) const {
+    if (sum.products.size() < terms_min) return false;
+    const Shape& made = graph_.values[graph_.nodes[sum.last].outputs[0]].shape;
     std::int64_t rows = 0;
-    for (const std::size_t term : terms) rows += rows_of(term);
-    return terms.size() >= terms_min &&
-           rows * (made[0] + made[1]) <= static_cast<std::int64_t>(terms.size()) * made[0] * made[1];
+    for (const std::size_t term : sum.products) rows += rows_of(term);
+    return rows * (made[0] + made[1]) <= static_cast<std::int64_t>(sum.products.size()) * made[0] * made[1];
   }
 
-  // Node `last` becomes the product of all terms, or adds the product of the last of them to the others'.
-  void join(std::size_t last, const std::vector<std::size_t>& terms) {
-    std::optional<ValueId> sum;
-    for (std::size_t begin = 0; begin < terms.size();) {
-      std::size_t end = begin;
-      for (std::int64_t rows = 0; end < terms.size() && rows < rows_wanted; ++end)
-        rows += rows_of(terms[end]);
-      const std::span<const std::size_t> part(terms.begin() + static_cast<std::ptrdiff_t>(begin),
-                                              end - begin);
-      begin = end;
-      const std::size_t place = begin == terms.size() ? last : part.back() + 1;
-      Node product = product_of(part, last, place);
-      if (begin < terms.size()) {
-        const ValueId made = make(std::move(product), graph_.values[graph_.nodes[last].outputs[0]], place);
-        sum = sum ? make(like(last, add_op(), {*sum, made}), graph_.values[made], place) : made;
-        continue;
-      }
-      if (sum) {
-        const ValueId made = make(std::move(product), graph_.values[*sum], place);
-        product = like(last, add_op(), {*sum, made});
-      }
-      product.outputs = graph_.nodes[last].outputs;
-      graph_.nodes[last] = std::move(product);
+  // Nothing that the products take is written before the sum.
+  bool stays_unchanged(const Sum& sum) const {
+    const auto at = [this](std::size_t node) {
+      return graph_.nodes.begin() + static_cast<std::ptrdiff_t>(node);
+    };
+    return std::none_of(at(sum.products[0]), at(sum.last), changes_values);
+  }
+
+  // The last node becomes the product of all rows, or what adds the last of several values.
+  void join(const Sum& sum) {
+    const TensorType type = graph_.values[graph_.nodes[sum.last].outputs[0]];
+    std::vector<std::pair<ValueId, std::size_t>> values;  // and the nodes before which they can be added
+    std::span<const std::size_t> rest(sum.products);
+    while (!rest.empty()) {
+      const auto part = rest.first(terms_of_one_product(rest));
+      rest = rest.subspan(part.size());
+      const std::size_t place = part.back() + 1;
+      values.emplace_back(make(product_of(part, sum.last, place), type, place), place);
     }
+    for (const ValueId other : sum.others) values.emplace_back(other, sum.last);
+    if (values.size() == 1) return become(sum.last, take_last());
+    ValueId before = values[0].first;
+    for (std::size_t i = 1; i + 1 < values.size(); ++i)
+      before = make(like(sum.last, add_op(), {before, values[i].first}), type, values[i].second);
+    become(sum.last, like(sum.last, add_op(), {before, values.back().first}));
+  }
+
+  std::size_t terms_of_one_product(std::span<const std::size_t> terms) const {
+    std::size_t count = 0;
+    for (std::int64_t rows = 0; count < terms.size() && rows < rows_wanted; ++count)
+      rows += rows_of(terms[count]);
+    return count;
+  }
+
+  void become(std::size_t place, Node node) {
+    node.outputs = graph_.nodes[place].outputs;
+    graph_.nodes[place] = std::move(node);
+  }
+
+  // The node that was made last, and its value, which nothing takes.
+  Node take_last() {
+    Node node = std::move(made_.back().second);
+    made_.pop_back();
+    graph_.values.pop_back();
+    return node;
   }
 
   Node product_of(std::span<const std::size_t> terms, std::size_t last, std::size_t place) {

@@ -88,16 +88,23 @@ TEST(SummedProducts, StayAloneWhereJoiningGainsNothing) {
 }
 
 TEST(SummedProducts, StayAloneWhereSomethingElseNeedsThem) {
-  const Steps steps{.rows = {2, 2, 2, 2, 2}};
-  EXPECT_EQ(products_in_plan(steps,
-                             [](std::span<const Value> in) -> Values {
-                               const Value first = product(in[0], in[1]);
-                               Value sum = first;
-                               for (std::size_t i = 2; i < in.size(); i += 2)
-                                 sum = apply("add", {sum, product(in[i], in[i + 1])});
-                               return {sum, apply("exp", {first})};
-                             }),
-            5);
+  const auto body = [](std::span<const Value> in) -> Values {
+    const Value first = product(in[0], in[1]);
+    Value sum = first;
+    for (std::size_t i = 2; i < in.size(); i += 2) sum = apply("add", {sum, product(in[i], in[i + 1])});
+    return {sum, apply("exp", {first})};
+  };
+  EXPECT_EQ(products_in_plan({.rows = {2, 2, 2, 2}}, body), 4);
+  EXPECT_EQ(products_in_plan({.rows = {2, 2, 2, 2, 2}}, body), 2);  // the first one, and the four others
+}
+
+// As a penalty on the weight itself makes it.
+TEST(SummedProducts, AreJoinedBesideOtherValuesOfTheSum) {
+  const auto body = [](std::span<const Value> in) -> Values {
+    const Value other = apply("mul", {product(in[0], in[1]), Tensor::scalar(0.5)});
+    return {apply("add", {apply("add", {other, sum_of(in.subspan(2))}), other})};
+  };
+  EXPECT_EQ(products_in_plan({.rows = {3, 2, 2, 2, 2}}, body), 2);
 }
 
 // A sum within a sum, whichever side it stands on.
