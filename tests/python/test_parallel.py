@@ -65,6 +65,20 @@ def test_divided_parameters_that_a_network_reshapes_are_gathered_once_with_the_b
         assert losses(text) == losses(plain)
 
 
+NORMALIZED = "net = nn.SequentialCell(nn.Dense(12, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dense(16, 4))\n"
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_networks_with_batch_normalization_have_the_bits_of_data_parallel_under_zero(level):
+    texts = {}
+    for each in (0, level):
+        code = re.sub("net = .*\n", lambda _: NORMALIZED, ZERO).replace("OPTIMIZER", OPTIMIZERS["Adam"])
+        texts[each] = outputs(code.replace("LEVEL", str(each)), 2)
+    for text, plain in zip(texts[level], texts[0], strict=True):
+        assert losses(text) == losses(plain)
+        assert values(text) == values(plain)
+
+
 MANY = """
 muster.set_auto_parallel_context(
     parallel_mode="data_parallel", gradients_mean=True, zero=parallel.Zero(3, threshold_bytes=0)

@@ -69,7 +69,8 @@ class UpdateDivider {
     }
     // A view of what was gathered is no name of the piece any more.
     if (node.op->sharing == Sharing::view) roots_[node.outputs[0]] = roots_[node.inputs[0]];
-    if (node.op->sharing == Sharing::in_place || !node.op->written.empty())
+    // Moving statistics are written where they are made: who normalizes gives what the next nodes read.
+    if (node.op->sharing == Sharing::in_place)
       later_.push_back(std::move(node));
     else
       graph_.nodes.push_back(std::move(node));
