@@ -37,16 +37,17 @@ std::optional<Piece> piece_of(const Graph& graph, const Node& pad) {
   return found;
 }
 
-// Adds the pieces whose sum `id` is; false: it is no sum of pieces alone.
-bool collect(Graph& graph, const Uses& uses, ValueId id, std::vector<Piece>& pieces) {
+// Adds the pieces whose sum `id` is, which `last` is to read; false: it is no sum of pieces alone.
+bool collect(Graph& graph, const Uses& uses, ValueId id, const Node& last, std::vector<Piece>& pieces) {
   if (const Node* const pad = sole_maker(graph, uses, id, *find_op("pad"))) {
-    const std::optional<Piece> piece = piece_of(graph, *pad);
+    const std::optional<Piece> piece =
+        is_written_between(graph, *pad, last) ? std::nullopt : piece_of(graph, *pad);
     if (piece) pieces.push_back(*piece);
     return piece.has_value();
   }
   const Node* const sum = sole_maker(graph, uses, id, add_op());
-  return sum != nullptr && collect(graph, uses, sum->inputs[0], pieces) &&
-         collect(graph, uses, sum->inputs[1], pieces);
+  return sum != nullptr && collect(graph, uses, sum->inputs[0], last, pieces) &&
+         collect(graph, uses, sum->inputs[1], last, pieces);
 }
 
 // Whether `pieces`, in the order of their places, cover an axis of `size` once.
@@ -68,7 +69,8 @@ void fuse_pads(Graph& graph) {
     Node& node = graph.nodes[i];
     if (node.op != &add_op()) continue;
     std::vector<Piece> pieces;
-    if (!collect(graph, uses, node.inputs[0], pieces) || !collect(graph, uses, node.inputs[1], pieces))
+    if (!collect(graph, uses, node.inputs[0], node, pieces) ||
+        !collect(graph, uses, node.inputs[1], node, pieces))
       continue;
     std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
     const std::size_t axis = pieces[0].axis;

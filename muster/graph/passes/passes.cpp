@@ -11,7 +11,7 @@ namespace {
 // The later node takes over; the earlier one, now without users, is removed as dead.
 void absorb_bias(Graph& graph, const Uses& uses, Node& node) {
   if (node.op != &bias_add_op()) return;
-  const Node* product = sole_maker(graph, uses, node.inputs[0], matmul_op());
+  const Node* product = absorbed_maker(graph, uses, node, matmul_op());
   if (product == nullptr) return;
   node = {.op = &dense_op(),
           .inputs = {product->inputs[0], product->inputs[1], node.inputs[1]},
@@ -21,7 +21,7 @@ void absorb_bias(Graph& graph, const Uses& uses, Node& node) {
 
 void absorb_dense(Graph& graph, const Uses& uses, Node& node) {
   if (node.op != &relu_op() && node.op != &tanh_op()) return;
-  const Node* dense = sole_maker(graph, uses, node.inputs[0], dense_op());
+  const Node* dense = absorbed_maker(graph, uses, node, dense_op());
   if (dense == nullptr) return;
   Attributes attributes = dense->attributes;
   attributes.set("activation", std::string(node.op->name));
@@ -52,6 +52,18 @@ Uses live_uses(const Graph& graph) {
   Uses uses = uses_of(live);
   uses.maker = uses_of(graph).maker;
   return uses;
+}
+
+bool is_written_between(const Graph& graph, const Node& first, const Node& last) {
+  std::vector<ValueId> roots;  // mostly nothing is written there
+  for (const Node* node = &first + 1; node < &last; ++node)
+    for (std::size_t i = 0; i < node->inputs.size(); ++i) {
+      if (!node->op->writes(i)) continue;
+      if (roots.empty()) roots = roots_of(graph);
+      for (const ValueId id : first.inputs)
+        if (roots[id] == roots[node->inputs[i]]) return true;
+    }
+  return false;
 }
 
 std::vector<bool> values_looked_at(const Graph& graph, std::span<const ValueId> wrt) {

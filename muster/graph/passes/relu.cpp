@@ -12,7 +12,7 @@ namespace {
 
 // The relu becomes the earlier op with relu; the earlier node, now without users, is removed as dead.
 void absorb_conv2d(Graph& graph, const Uses& uses, Node& node) {
-  const Node* conv = sole_maker(graph, uses, node.inputs[0], conv2d_op());
+  const Node* conv = absorbed_maker(graph, uses, node, conv2d_op());
   if (conv == nullptr) return;
   Attributes attributes = conv->attributes;
   attributes.set("activation", std::string("relu"));
@@ -20,7 +20,7 @@ void absorb_conv2d(Graph& graph, const Uses& uses, Node& node) {
 }
 
 void absorb_add(Graph& graph, const Uses& uses, Node& node) {
-  const Node* sum = sole_maker(graph, uses, node.inputs[0], add_op());
+  const Node* sum = absorbed_maker(graph, uses, node, add_op());
   if (sum == nullptr) return;
   for (const ValueId id : sum->inputs)
     if (graph.values[id] != graph.values[node.outputs[0]]) return;  // broadcast
@@ -59,7 +59,7 @@ void absorb_relu_grad(Graph& graph, const Uses& uses, Node& node) {
 
 void absorb_sum(Graph& graph, const Uses& uses, Node& node) {
   if (node.op != &relu_grad_op()) return;
-  const Node* sum = sole_maker(graph, uses, node.inputs[0], add_op());
+  const Node* sum = absorbed_maker(graph, uses, node, add_op());
   if (sum == nullptr) return;
   for (const ValueId id : sum->inputs)
     if (graph.values[id] != graph.values[node.outputs[0]]) return;

@@ -58,4 +58,14 @@ inline Node* sole_maker(Graph& graph, const Uses& uses, ValueId id, const Op& op
   return node.op == &op ? &node : nullptr;
 }
 
+// Whether a node behind `first` and before `last`, both of the graph, writes what `first` reads: `last` would
+// read another value.
+bool is_written_between(const Graph& graph, const Node& first, const Node& last);
+
+// The sole maker of what `last` reads first, when `last` may read its inputs instead.
+inline const Node* absorbed_maker(Graph& graph, const Uses& uses, const Node& last, const Op& op) {
+  const Node* first = sole_maker(graph, uses, last.inputs[0], op);
+  return first != nullptr && !is_written_between(graph, *first, last) ? first : nullptr;
+}
+
 }  // namespace muster::graph
