@@ -28,8 +28,10 @@ bool is_product_of_rows(const Node& node) {
          !node.attributes.get("transpose_b", false);
 }
 
-bool changes_values(const Node& node) {
-  return node.op->sharing == Sharing::in_place || !node.op->written.empty();
+bool writes_an_input(const Node& node) {
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    if (node.op->writes(i)) return true;
+  return false;
 }
 
 // What node `last` gives, and the sums before it that it alone takes.
@@ -98,12 +100,15 @@ class SummedProducts {
     return rows * (made[0] + made[1]) <= static_cast<std::int64_t>(sum.products.size()) * made[0] * made[1];
   }
 
-  // Nothing that the products take is written before the sum.
+  // Nothing that the products take is written before the sum. Mostly nothing is written there at all.
   bool stays_unchanged(const Sum& sum) const {
     const auto at = [this](std::size_t node) {
       return graph_.nodes.begin() + static_cast<std::ptrdiff_t>(node);
     };
-    return std::none_of(at(sum.products[0]), at(sum.last), changes_values);
+    if (std::none_of(at(sum.products[0]), at(sum.last), writes_an_input)) return true;
+    return std::ranges::none_of(sum.products, [&](std::size_t product) {
+      return is_written_between(graph_, graph_.nodes[product], graph_.nodes[sum.last]);
+    });
   }
 
   // The last node becomes the product of all rows, or what adds the last of several values.
