@@ -86,6 +86,23 @@ class Net(nn.Cell):
         return self.head(ops.reshape(self.second(self.dropout(x)), (8, 32)))
 """,
     ),
+    "recurrent": (
+        (6, 16),
+        """
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.head = nn.Dense(16, 32), nn.Dense(32, 32), nn.Dense(32, 4)
+        self.dropout = nn.Dropout(p=DROPS)
+
+    def construct(self, x):
+        x = cut(x, SAMPLES)
+        state = ops.tanh(self.first(x[:, 0]))
+        for step in range(1, 6):
+            state = cut(ops.tanh(self.first(x[:, step]) + self.second(state)), HIDDEN)
+        return self.head(self.dropout(state))
+""",
+    ),
 }
 
 TRAIN = """
@@ -171,13 +188,18 @@ def drawn(seed):
             "workers": workers,
         }
     mesh = draw.choice(MESHES)
-    rank, hidden = {"mlp": (2, (0, 1)), "images": (4, (0, 1)), "attention": (3, (0, 1, 2))}[net]
+    rank, hidden = {
+        "mlp": (2, (0, 1)),
+        "images": (4, (0, 1)),
+        "attention": (3, (0, 1, 2)),
+        "recurrent": (3, (0, 1)),
+    }[net]
     of_weight = {"images": 4}.get(net, 2)
     weights = {
         name: layout_of(draw, mesh, of_weight, (0, 1)) for name in ("first", "second") if draw.random() < 0.7
     }
-    samples = layout_of(draw, mesh, {"mlp": 2, "images": 4, "attention": 3}[net], (0,))
-    hidden_layout = layout_of(draw, mesh, {"attention": 4}.get(net, rank), hidden)
+    samples = layout_of(draw, mesh, rank, (0,))
+    hidden_layout = layout_of(draw, mesh, {"attention": 4, "recurrent": 2}.get(net, rank), hidden)
     places = {}
     if draw.random() < 0.4:
         mesh = {**mesh, "stages": 2}
