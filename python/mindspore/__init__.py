@@ -186,6 +186,7 @@ __all__ = [
 # Names that other modules have, too.
 _HOLDERS = {
     "Profiler": "mindspore.profiler",
+    "EnvProfiler": "mindspore.profiler",
     "QuantDtype": "mindspore.common._quantized",
     **dict.fromkeys(
         [

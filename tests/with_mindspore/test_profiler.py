@@ -262,3 +262,30 @@ def test_a_setting_that_no_profiler_knows_is_told_with_the_one_that_was_meant(tm
     assert "Profiler knows no ouput_path, which counts for nothing; did you mean output_path?" in told
     assert "knows no colour, which counts for nothing: output_path, start_profile" in told
     assert not [name for name in settings if name in told]
+
+
+def test_settings_of_profilers_are_found_by_name_and_by_value():
+    from mindspore.profiler import AicoreMetrics, ExportType, ProfilerActivity, ProfilerLevel
+
+    assert [each.value for each in ProfilerLevel] == ["LevelNone", "Level0", "Level1", "Level2"]
+    assert ProfilerLevel["Level1"] is ProfilerLevel("Level1") is ProfilerLevel.Level1
+    assert list(ProfilerActivity.__members__) == ["NPU", "GPU", "CPU"]
+    assert (AicoreMetrics.AiCoreNone.value, ExportType.Db.value) == ("None", "db")
+    with pytest.raises(AttributeError, match="Levl1"):
+        _ = ProfilerLevel.Levl1
+    config = mindspore.profiler._ExperimentalConfig(ProfilerLevel.Level2, mstx=True)
+    assert (config.profiler_level, config.mstx, config.l2_cache) == (ProfilerLevel.Level2, True, False)
+
+
+def test_a_schedule_tells_what_is_done_in_a_step():
+    wanted = schedule(wait=1, active=2, warmup=1, repeat=2, skip_first=1)
+    assert isinstance(wanted, schedule)
+    assert [wanted(step).value for step in range(11)] == [0, 0, 1, 2, 3, 0, 1, 2, 3, 0, 0]
+    assert wanted.to_dict() == {"wait": 1, "active": 2, "warmup": 1, "repeat": 2, "skip_first": 1}
+
+
+def test_the_profiler_of_the_variable_is_ended_by_the_script(tmp_path):
+    end = "mindspore.EnvProfiler().analyse(); print('behind')"
+    done = script(tmp_path, end, MS_PROFILER_OPTIONS='{"start": true, "output_path": "p"}')
+    assert profiles(tmp_path) == ["p"] and "behind" in done.stdout.partition("trace.json")[2]
+    assert script(tmp_path, end).stdout == "behind\n"

@@ -50,9 +50,12 @@ class ProfilerAction(enum.Enum):
 
 
 class _Schedule:
-    """What schedule() gives: which steps are recorded."""
+    """Behind `skip_first` steps, in turn: `wait` and `warmup` steps that are not recorded, `active` that are.
 
-    def __init__(self, wait, active, warmup, repeat, skip_first):
+    `repeat` times; 0: until the end. Called with a step, from 0, it gives the ProfilerAction of it.
+    """
+
+    def __init__(self, *, wait, active, warmup=0, repeat=0, skip_first=0):
         for name, value in (
             ("wait", wait),
             ("warmup", warmup),
@@ -63,21 +66,36 @@ class _Schedule:
                 raise ValueError(f"schedule: {name} is a number of steps from 0, not {value!r}")
         if not isinstance(active, int) or active < 1:
             raise ValueError(f"schedule: active is a number of steps from 1, not {active!r}")
-        self.idle, self.active, self.repeat, self.skip_first = wait + warmup, active, repeat, skip_first
+        self.wait, self.active, self.warmup = wait, active, warmup
+        self.repeat, self.skip_first = repeat, skip_first
+
+    def __repr__(self):
+        return f"schedule({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
+
+    def __call__(self, step):
+        at = (step - self.skip_first) % (self.wait + self.warmup + self.active)
+        if self.turn(step) is not None:
+            is_last = at == self.wait + self.warmup + self.active - 1
+            return ProfilerAction.RECORD_AND_SAVE if is_last else ProfilerAction.RECORD
+        is_warm_up = self._is_in_a_turn(step) and at >= self.wait
+        return ProfilerAction.WARM_UP if is_warm_up else ProfilerAction.NONE
+
+    def to_dict(self):
+        """The arguments of it."""
+        return {name: getattr(self, name) for name in ("wait", "active", "warmup", "repeat", "skip_first")}
+
+    def _is_in_a_turn(self, step):
+        turn = (step - self.skip_first) // (self.wait + self.warmup + self.active)
+        return turn >= 0 and (not self.repeat or turn < self.repeat)
 
     def turn(self, step):
         """The turn, from 0, in which step `step`, from 0, is recorded; None: it is not."""
-        turn, at = divmod(step - self.skip_first, self.idle + self.active)
-        is_over = self.repeat and turn >= self.repeat
-        return None if turn < 0 or is_over or at < self.idle else turn
+        idle = self.wait + self.warmup
+        turn, at = divmod(step - self.skip_first, idle + self.active)
+        return turn if self._is_in_a_turn(step) and at >= idle else None
 
 
-def schedule(*, wait, active, warmup=0, repeat=0, skip_first=0):
-    """Behind `skip_first` steps, in turn: `wait` and `warmup` steps that are not recorded, `active` that are.
-
-    `repeat` times; 0: until the end.
-    """
-    return _Schedule(wait, active, warmup, repeat, skip_first)
+schedule = _Schedule  # a profiler's argument has this name, too
 
 
 def tensorboard_trace_handler(dir_name=None, worker_name=None, analyse_flag=True, async_mode=False):
@@ -271,32 +289,72 @@ def _record_by_variable(text):
         )
         return
     if folder:
-        global _of_variable
-        _of_variable = Profiler(output_path=folder)
+        EnvProfiler.profiler = Profiler(output_path=folder)
 
 
-_of_variable = None
+class EnvProfiler:
+    """What MS_PROFILER_OPTIONS says of this process."""
 
+    profiler = None  # the one that goes on because of it
 
-class _Names:
-    """Names that are accepted as settings."""
+    @classmethod
+    def init_profiler(cls):
+        """Records from now on where the variable says so and nothing did before."""
+        if cls.profiler is None and os.environ.get("MS_PROFILER_OPTIONS"):
+            _record_by_variable(os.environ["MS_PROFILER_OPTIONS"])
 
-    def __getattr__(self, name: str) -> str:
-        return name
+    def analyse(self):
+        """Ends the recording and writes it; where the variable asks for none, nothing."""
+        if self.profiler is not None:
+            self.profiler.stop()
 
 
 class _ExperimentalConfig:
-    """Accepted as a setting of a Profiler: it is one of accelerators."""
+    """Accepted as a setting of a Profiler, and has what it was given: it is one of accelerators."""
 
-    def __init__(self, *args, **kwargs):
-        pass
+    def __init__(
+        self,
+        profiler_level=None,
+        aic_metrics=None,
+        l2_cache=False,
+        mstx=False,
+        data_simplification=True,
+        export_type=None,
+        mstx_domain_include=None,
+        mstx_domain_exclude=None,
+        sys_io=False,
+        sys_interconnection=False,
+        host_sys=None,
+    ):
+        self.profiler_level = ProfilerLevel.Level0 if profiler_level is None else profiler_level
+        self.aic_metrics = AicoreMetrics.AiCoreNone if aic_metrics is None else aic_metrics
+        self.l2_cache, self.mstx, self.data_simplification = l2_cache, mstx, data_simplification
+        self.export_type, self.host_sys = export_type, host_sys
+        self.mstx_domain_include, self.mstx_domain_exclude = mstx_domain_include, mstx_domain_exclude
+        self.sys_io, self.sys_interconnection = sys_io, sys_interconnection
 
 
-ProfilerLevel = _Names()
-ProfilerActivity = _Names()
-AicoreMetrics = _Names()
-HostSystem = _Names()
-ExportType = _Names()
+def _names_of(name, *members, **values):
+    """Settings that count for nothing; scripts look them up by name and by value, as in MindSpore."""
+    return enum.Enum(name, {member: member for member in members} | values, module=__name__)
+
+
+ProfilerLevel = _names_of("ProfilerLevel", "LevelNone", "Level0", "Level1", "Level2")
+ProfilerActivity = _names_of("ProfilerActivity", "NPU", "GPU", "CPU")
+AicoreMetrics = _names_of(
+    "AicoreMetrics",
+    "PipeUtilization",
+    "ArithmeticUtilization",
+    "Memory",
+    "MemoryL0",
+    "MemoryUB",
+    "ResourceConflictRatio",
+    "L2Cache",
+    "MemoryAccess",
+    AiCoreNone="None",
+)
+HostSystem = _names_of("HostSystem", CPU="cpu", MEM="mem", DISK="disk", NETWORK="network", OSRT="osrt")
+ExportType = _names_of("ExportType", Db="db", Text="text")
 
 
 class mstx:  # noqa: N801
@@ -322,11 +380,13 @@ class mstx:  # noqa: N801
 __all__ = [
     "AicoreMetrics",
     "DynamicProfilerMonitor",
+    "EnvProfiler",
     "ExportType",
     "HostSystem",
     "Profiler",
     "ProfilerActivity",
     "ProfilerLevel",
+    "_ExperimentalConfig",
     "mstx",
     "profile",
     "schedule",
