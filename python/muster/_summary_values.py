@@ -49,6 +49,17 @@ def _value(tag, plugin, tensor, content=b""):
     return _block(1, tag) + _block(8, tensor) + _block(9, metadata)
 
 
+# ---- Histograms -------------------------------------------------------------------------------------------
+
+
+def histogram(tag, whole, limits, counts):
+    """Of (least, greatest, count, sum, sum of squares), and of the bytes of two float64 arrays."""
+    numbers = b"".join(
+        _varint(field << 3 | 1) + struct.pack("<d", number) for field, number in enumerate(whole, 1)
+    )
+    return _block(1, tag) + _block(5, numbers + _block(6, limits) + _block(7, counts))
+
+
 # ---- Curves of precision and recall -----------------------------------------------------------------------
 
 
@@ -172,6 +183,28 @@ def video(tag, frames, fps):
     _, height, width, channels = frames.shape
     sizes = _integer(1, height) + _integer(2, width) + _integer(3, channels)
     return _block(1, tag) + _block(4, sizes + _block(4, png(frames, fps)))
+
+
+def with_boxes(pixels, boxes, labels, scale):
+    """uint8 (height, width, 3) of (height, width, channels): red lines around the boxes, labels within."""
+    import numpy
+
+    try:
+        from PIL import Image, ImageDraw
+    except ImportError:
+        raise ImportError("add_image_with_boxes draws with Pillow: pip install pillow") from None
+    picture = Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).convert("RGB")
+    draw = ImageDraw.Draw(picture)
+    for (left, top, right, bottom), label in zip(boxes, labels, strict=True):
+        corners = [(left, top), (left, bottom), (right, bottom), (right, top), (left, top)]
+        draw.line(corners, width=2, fill="red")
+        if label:
+            _, _, width, height = draw.textbbox((0, 0), label)
+            draw.rectangle((left, bottom - height, left + width, bottom), fill="red")
+            draw.text((left, bottom - height), label, fill="black")
+    if scale != 1:
+        picture = picture.resize([max(1, int(size * scale)) for size in picture.size])
+    return numpy.asarray(picture)
 
 
 # ---- Embeddings, which TensorBoard's projector reads from files -------------------------------------------

@@ -91,6 +91,16 @@ def _drawn(figure):
     return numpy.array(canvas.buffer_rgba())
 
 
+def _boxes(values, tag):
+    """Float rows of left, top, right and bottom."""
+    import numpy
+
+    boxes = _array(values, "boxes", tag)
+    if boxes.ndim != 2 or boxes.shape[1] != 4 or not numpy.isfinite(boxes).all():
+        raise ValueError(f"boxes '{tag}': finite numbers (count, 4) are needed, not the shape {boxes.shape}")
+    return boxes.tolist()
+
+
 def _row_of_pictures(pictures):
     """(frames, height, width, channels) of (count, frames, height, width, channels), beside each other."""
     import numpy
@@ -252,6 +262,31 @@ class SummaryWriter:
         self._open().add_histogram(tag, flat, _step(global_step), _time(walltime))
         self._added()
 
+    def add_histogram_raw(
+        self,
+        tag: str,
+        min: float,
+        max: float,
+        num: int,
+        sum: float,
+        sum_squares: float,
+        bucket_limits: object,
+        bucket_counts: object,
+        global_step: int | None = 0,
+        walltime: float | None = None,
+    ) -> None:
+        """A histogram that a script has counted itself: the upper end of each bucket, and its count."""
+        limits, counts = (
+            _array(each, "histogram", tag).ravel().astype("<f8") for each in (bucket_limits, bucket_counts)
+        )
+        if limits.size != counts.size:
+            raise ValueError(
+                f"histogram '{tag}': {limits.size} bucket_limits and {counts.size} bucket_counts"
+            )
+        whole = [float(each) for each in (min, max, num, sum, sum_squares)]
+        value = _summary_values.histogram(tag, whole, limits.tobytes(), counts.tobytes())
+        self._add_value(tag, value, global_step, walltime)
+
     def add_image(
         self,
         tag: str,
@@ -265,6 +300,28 @@ class SummaryWriter:
             tag, _pixels(img_tensor, tag, dataformats), _step(global_step), _time(walltime)
         )
         self._added()
+
+    def add_image_with_boxes(
+        self,
+        tag: str,
+        img_tensor: object,
+        box_tensor: object,
+        global_step: int | None = 0,
+        walltime: float | None = None,
+        rescale: float = 1,
+        dataformats: str = "CHW",
+        labels: list[str] | str | None = None,
+    ) -> None:
+        """A picture, and boxes on it: rows of left, top, right and bottom in pixels.
+
+        `labels` has a text for each; with another number of them there are none. `rescale` times as large.
+        Pillow draws.
+        """
+        pixels, boxes = _pixels(img_tensor, tag, dataformats), _boxes(box_tensor, tag)
+        labels = [labels] if isinstance(labels, str) else list(() if labels is None else labels)
+        shown = labels if len(labels) == len(boxes) else [""] * len(boxes)
+        drawn = _summary_values.with_boxes(pixels, boxes, shown, rescale)
+        self.add_image(tag, drawn, global_step, walltime, "HWC")
 
     def add_images(
         self,

@@ -120,6 +120,36 @@ def test_a_video_is_a_picture_that_moves(tmp_path):
     assert loaded(tmp_path).SummaryMetadata("run", "video").plugin_data.plugin_name == "images"
 
 
+def test_boxes_are_drawn_on_a_picture_with_their_labels(tmp_path):
+    grey, boxes = numpy.full((1, 40, 60), 128, numpy.uint8), numpy.array([[5, 8, 30, 36], [34, 4, 55, 20]])
+    with train.SummaryWriter(tmp_path) as writer:
+        writer.add_image_with_boxes("boxes", grey, muster.Tensor(boxes.astype(numpy.float32)), 3)
+        writer.add_image_with_boxes(
+            "labelled", grey[0] / 255, boxes, 3, labels=["cat", "dog"], dataformats="HW"
+        )
+        writer.add_image_with_boxes("large", grey.repeat(3, 0), boxes, 3, rescale=2, labels="of one")
+    encoded = {tag: event_files.fields(value[4][0])[4][0] for tag, _, value in event_files.values(tmp_path)}
+    boxes, labelled, large = (
+        numpy.asarray(Image.open(io.BytesIO(encoded[tag])).convert("RGB"))
+        for tag in ("boxes", "labelled", "large")
+    )
+    red = [255, 0, 0]
+    for x, y in ((5, 8), (30, 30), (20, 36), (55, 10), (40, 4)):
+        assert boxes[y, x].tolist() == red
+    assert boxes[20, 20].tolist() == [128] * 3 and boxes[30, 50].tolist() == [128] * 3
+    assert (labelled < 100).all(-1).any() and not (boxes < 100).all(-1).any()  # letters are dark
+    assert large.shape == (80, 120, 3) and not (large < 100).all(-1).any()
+
+
+def test_a_histogram_is_as_the_script_has_counted_it(tmp_path):
+    with train.SummaryWriter(tmp_path) as writer:
+        writer.add_histogram_raw("h", -1, 4.5, 6, 9.5, 30.25, [0, 2, 5], numpy.array([1, 2, 3]), 7, 5.5)
+    (event,) = loaded(tmp_path).Tensors("run", "h")
+    assert (event.step, event.wall_time) == (7, 5.5)
+    rows = array_of(loaded(tmp_path), "h")  # left, right, count
+    assert rows[:, 2].sum() == 6 and (rows[0, 0], rows[-1, 1]) == (-1, 4.5)
+
+
 def test_a_sound_is_heard(tmp_path):
     tone = numpy.sin(numpy.arange(800) / 10)[None]
     with train.SummaryWriter(tmp_path) as writer:
@@ -181,6 +211,14 @@ def test_settings_may_be_of_a_run_below_and_have_a_step(tmp_path):
         (
             lambda w: w.add_mesh("m", numpy.zeros((4, 3))),
             r"mesh 'm': its parts are \(batch, number, 3\), not \(4, 3\)",
+        ),
+        (
+            lambda w: w.add_image_with_boxes("b", FRAMES[0, 0], [[1, 2, 3]]),
+            r"boxes 'b': .* not the shape \(1, 3\)",
+        ),
+        (
+            lambda w: w.add_histogram_raw("h", 0, 1, 1, 1, 1, [1, 2], [1]),
+            "histogram 'h': 2 bucket_limits and 1 bucket_counts",
         ),
         (lambda w: w.add_embedding([1.0, 2.0]), r"add_embedding: mat is \(rows, numbers\), not \(2,\)"),
     ],
