@@ -77,14 +77,16 @@ class SummedProducts {
     return sum;
   }
 
-  // The node of a sum or a product that makes `id` for this sum alone.
+  // The node of a sum or a product that makes `id` for this sum alone. Where it was placed does not count:
+  // the graph is one worker's part by now, and has to give the bits of one process.
   std::optional<std::size_t> maker_for(ValueId id, const Sum& sum) const {
     const Node& last = graph_.nodes[sum.last];
     if (uses_.count[id] != 1 || !uses_.maker[id] || graph_.values[id] != graph_.values[last.outputs[0]])
       return {};
     const Node& node = graph_.nodes[*uses_.maker[id]];
-    const bool fits = node.placement == last.placement && node.recompute == last.recompute;
-    return fits && (node.op == &add_op() || is_product_of_rows(node)) ? uses_.maker[id] : std::nullopt;
+    return node.recompute == last.recompute && (node.op == &add_op() || is_product_of_rows(node))
+               ? uses_.maker[id]
+               : std::nullopt;
   }
 
   std::int64_t rows_of(std::size_t term) const {
