@@ -90,6 +90,16 @@ def test_a_function_is_called_when_a_profile_is_written(tmp_path, capfd):
     assert seen == [(profiler, ["."]), (profiler, [".", "2"])]
 
 
+def test_a_function_may_call_a_handler_whose_folder_has_the_profiles(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    handler = tensorboard_trace_handler(tmp_path / "logs")
+    with profile(
+        schedule=schedule(wait=0, active=1, repeat=1), on_trace_ready=lambda p: handler(p)
+    ) as profiler:
+        run_steps(profiler, 3)
+    assert profiles(tmp_path) == ["logs"]
+
+
 def test_a_block_starts_a_profiler_with_a_schedule(tmp_path, capfd):
     wanted = schedule(wait=0, active=2, repeat=1)
     with Profiler(output_path=tmp_path, start_profile=False, schedule=wanted) as profiler:

@@ -98,9 +98,22 @@ class _Schedule:
 schedule = _Schedule  # a profiler's argument has this name, too
 
 
+class _Handler:
+    """What tensorboard_trace_handler() gives: a function of a profiler, whose profiles go into its folder."""
+
+    latest = None  # where profilers write whose own function calls a handler
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, profiler):
+        """Nothing: what was recorded is written and analysed by then."""
+
+
 def tensorboard_trace_handler(dir_name=None, worker_name=None, analyse_flag=True, async_mode=False):
-    """Where a profile is written; a handler for on_trace_ready."""
-    return os.fspath(dir_name or "./data")
+    """Where profiles are written; a handler for on_trace_ready, or to be called by such a function."""
+    _Handler.latest = os.fspath(dir_name or "./data")
+    return _Handler(_Handler.latest)
 
 
 class _Recording:
@@ -133,6 +146,12 @@ def _checked(name, value, is_right, what):
     return value
 
 
+def _folder_of(on_trace_ready, output_path):
+    if isinstance(on_trace_ready, _Handler):
+        return on_trace_ready.folder
+    return _Handler.latest if on_trace_ready and _Handler.latest and output_path == "./data" else output_path
+
+
 def _note_unknown(settings):
     """A name that is written wrong would count for nothing, as those of accelerators do."""
     import difflib
@@ -162,12 +181,13 @@ class Profiler:
         _note_unknown(settings)
         if on_trace_ready is tensorboard_trace_handler:  # as examples of MindSpore's have it
             on_trace_ready = on_trace_ready()
-        is_folder = isinstance(on_trace_ready, str)
-        _checked("on_trace_ready", on_trace_ready, is_folder or callable(on_trace_ready), "a function")
+        if isinstance(on_trace_ready, str):
+            on_trace_ready = _Handler(on_trace_ready)
+        _checked("on_trace_ready", on_trace_ready, callable(on_trace_ready), "a function")
         what = "what mindspore.profiler.schedule(wait=..., active=...) gives"
         self._schedule = _checked("schedule", schedule, isinstance(schedule, _Schedule), what)
-        self._tell = None if is_folder else on_trace_ready
-        self._recording = _Recording(on_trace_ready if is_folder else os.fspath(output_path))
+        self._tell = on_trace_ready
+        self._recording = _Recording(_folder_of(on_trace_ready, os.fspath(output_path)))
         weakref.finalize(self, self._recording.end)
         self._step = 0
         self._turn = None  # the one that is recorded
