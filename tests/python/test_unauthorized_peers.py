@@ -143,9 +143,10 @@ def test_a_crowd_of_unauthorized_peers_ends_no_training(tree, tmp_path, kind, li
         for _ in range(3):
             crowd.visit(ports)
         (tmp_path / "gone").touch()
-        times = job.workers[0].wait_for_line(r"step (\S+) ms, among unauthorized peers (\S+) ms")
+        step = job.workers[0].wait_for_line(r"step \S+ ms, among unauthorized peers (\S+) ms")
         assert_ends_well(job)
-        assert float(times[2]) < 10 * float(times[1]) + 20
+        # Those who say nothing are dropped after five seconds: a step that waited for one would take that.
+        assert float(step[1]) < 1000
 
 
 @pytest.mark.parametrize("limit", ["-Sn 1024", "-n 256"])
