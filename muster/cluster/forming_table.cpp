@@ -187,9 +187,17 @@ std::string refused_for(const Member& vacant, bool is_alone_there, const Attempt
       }))
     return fmt::format("{} was refused {} ({}): {}", who, age(own->last, now), place_of(own->member),
                        own->reason);
-  const Attempt* rejected = newest(attempts.rejected(), [&](const Attempt& attempt) {
+  const auto is_there = [&](const Attempt& attempt) {
     return is_alone_there && attempt.member.address == vacant.address;
-  });
+  };
+  const auto may_be_it = [&](const Attempt& attempt) {
+    return is_there(attempt) && attempt.what == "refused" && attempt.member.role == vacant.role;
+  };
+  if (const Attempt* other = newest(attempts.nodes(), may_be_it))
+    return fmt::format("{}, or another {} at its address {}, was refused as node '{}' {}: {}", who,
+                       to_string(vacant.role), vacant.address, other->member.node_id, age(other->last, now),
+                       other->reason);
+  const Attempt* rejected = newest(attempts.rejected(), is_there);
   if (rejected == nullptr) return {};
   return fmt::format("{}, or another process at its address {}, was turned away {}: {}", who, vacant.address,
                      age(rejected->last, now), rejected->reason);

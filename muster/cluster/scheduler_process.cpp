@@ -132,8 +132,9 @@ Result<std::unique_ptr<RecoveryLog>> open_log(const Settings& settings, const Sc
   if (saved.job.server_num != settings.server_num)
     return differs("MS_SERVER_NUM", saved.job.server_num, settings.server_num);
   MUSTER_TRY_VOID(log->start(saved));
-  log::warning(fmt::format("resuming job {:016x} {} epoch {}; delete '{}' to start fresh", saved.job.job_id,
-                           saved.failure ? "after" : "in", saved.roster->epoch, settings.recovery_path));
+  log::warning(fmt::format("resuming job {:016x} {} epoch {}; delete '{}' of every process to start fresh",
+                           saved.job.job_id, saved.failure ? "after" : "in", saved.roster->epoch,
+                           settings.recovery_path));
   return log;
 }
 

@@ -99,7 +99,7 @@ constexpr auto table = std::to_array<Variable>({
      .note = "a folder, absolute or relative to the current one; it is made when absent",
      .documentation =
          "Where recovery keeps its files: the scheduler's log and the workers' recovery points. A "
-         "job that did not end well goes on from there; delete the folder to start fresh."},
+         "job that did not end well goes on from there; delete the folders of all processes to start fresh."},
     {.name = "MUSTER_FRESH",
      .type = Type::choice,
      .default_value = "0",

@@ -65,9 +65,11 @@ void Job::refuse(PeerId id, const std::string& reason) {
 }
 
 void Job::turn_down(PeerId id, const Member& member, const std::string& reason) {
-  if (attempts.refused(member, reason, now))
+  const bool is_news = attempts.refused(member, reason, now);
+  if (is_news)
     log(log::Level::warning, fmt::format("refused {} '{}' from {}: {}", to_string(member.role),
                                          member.node_id, member.address, reason));
+  phase().shows_rejection(is_news);  // to those who wait for it, too
   refuse(id, reason);
 }
 

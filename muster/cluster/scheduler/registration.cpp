@@ -6,6 +6,16 @@
 #include "muster/cluster/variables.h"
 
 namespace muster::cluster {
+namespace {
+
+// Of a scheduler that came back without what its processes were started with.
+std::string_view forgetful(const SchedulerConfig& config, const message::Register& request) {
+  if (config.recovers || !request.recovers) return {};
+  return ", and its scheduler was started without MS_ENABLE_RECOVERY=1, which remembers no job: start that "
+         "one with MS_ENABLE_RECOVERY=1 and the MS_RECOVERY_PATH that it had, then this process again";
+}
+
+}  // namespace
 
 std::optional<std::string> unusable(const SchedulerConfig& config, const message::Register& request) {
   const Member& member = request.member;
@@ -35,8 +45,8 @@ std::optional<std::string> reason_to_refuse(const Job& job, const Message& messa
   const Member& member = request.member;
   const bool is_stale = message.job_id != job.ledger.job_id || message.epoch != job.ledger.epoch;
   if (message.job_id != 0 && is_stale)
-    return fmt::format("it belongs to epoch {} of another job or another time; this is epoch {}",
-                       message.epoch, job.ledger.epoch);
+    return fmt::format("it belongs to epoch {} of another job or another time; this is epoch {}{}",
+                       message.epoch, job.ledger.epoch, forgetful(job.config, request));
   if (job.is(JobState::ended)) return job.why_ended();
   if (auto reason = unusable(job.config, request)) return reason;
   if (const Member* holder = job.phase().holder(member)) return job.phase().duplicate_id(*holder);

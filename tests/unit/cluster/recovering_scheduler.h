@@ -33,8 +33,10 @@ class RecoveringScheduler : public testing::Test {
         machine->step(scheduler_event::Received{peer, {job_id, epoch, std::move(body)}}, clock.now()));
   }
   SchedulerActions enter(PeerId peer, const std::string& id, std::uint64_t incarnation, bool named = true) {
-    return keep(machine->step(scheduler_event::Received{peer, {0, 0, registration(id, incarnation, named)}},
-                              clock.now()));
+    return ask(peer, registration(id, incarnation, named));
+  }
+  SchedulerActions ask(PeerId peer, message::Register request) {
+    return keep(machine->step(scheduler_event::Received{peer, {0, 0, std::move(request)}}, clock.now()));
   }
   // A node that has a roster, on a new connection.
   SchedulerActions come_back(PeerId peer, const std::string& id, std::uint64_t incarnation,

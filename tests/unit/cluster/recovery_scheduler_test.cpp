@@ -92,6 +92,35 @@ TEST_F(RecoveringScheduler, SaysThatAMissingNodesCertificateWasRefused) {
               Mentions("node 1", "0 s", "10.0.0.99", "revoked"));
 }
 
+TEST_F(RecoveringScheduler, TellsThoseWhoWaitAtOnceWhyAMissingNodeWasRefused) {
+  lose_second();
+  auto request = registration("1", 200, true);
+  request.worker_num = 3;
+  const auto said = sent_to<message::Waiting>(1, ask(3, request));
+  ASSERT_THAT(said, SizeIs(1));
+  EXPECT_THAT(said[0].text, Mentions("waiting for node 1", "node 1 was refused", "MS_WORKER_NUM is 3 there"));
+}
+
+TEST_F(RecoveringScheduler, SaysThatAMissingNodeMayHaveComeUnderAnothersId) {
+  lose_second();
+  auto request = registration("0", 200, true);
+  request.member.address = "10.0.0.11";
+  ask(3, request);
+  const auto said = sent_to<message::Waiting>(1, pass(2s, {1}));  // the one that it might replace lives
+  ASSERT_THAT(said, Not(IsEmpty()));
+  EXPECT_THAT(said.back().text,
+              Mentions("node 1, or another worker", "10.0.0.11", "as node '0'", "duplicate"));
+}
+
+TEST_F(RecoveringScheduler, SaysThatItRemembersNoJobWhereItWasStartedWithoutRecovery) {
+  SchedulerConfig told = config();
+  told.recovers = false;
+  machine.emplace(told, clock.now());
+  const auto refusals = sent_to<message::Refuse>(1, come_back(1, "0", 100, 3));
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_THAT(refusals[0].failure.message, Mentions("epoch 3", "MS_ENABLE_RECOVERY=1", "MS_RECOVERY_PATH"));
+}
+
 TEST_F(RecoveringScheduler, RecordsAnEpochBeforeItTellsAnybody) {
   enter(1, "0", 100);
   const auto actions = enter(2, "1", 101);
