@@ -242,6 +242,7 @@ std::vector<std::uint64_t> encode(const Standing& standing) {
   if (standing.knows_common) flags |= 1 << 4;
   if (standing.has_end) flags |= 1 << 5;
   if (standing.may_have_lost) flags |= 1 << 6;
+  if (standing.is_eager) flags |= 1 << 7;
   std::vector<std::uint64_t> words{standing.call, standing.steps, standing.finished,
                                    flags,         count,          standing.gives_ends_from};
   for (auto at = standing.points.end() - static_cast<std::ptrdiff_t>(count); at != standing.points.end();
@@ -259,6 +260,7 @@ Standing decode_standing(std::span<const std::uint64_t> words) {
                     .stage = static_cast<std::uint32_t>(words[3] >> 32),
                     .knows_common = (words[3] & 1 << 4) != 0,
                     .may_have_lost = (words[3] & 1 << 6) != 0,
+                    .is_eager = (words[3] & 1 << 7) != 0,
                     .finished = words[2],
                     .has_end = (words[3] & 1 << 5) != 0,
                     .gives_ends_from = words[5]};

@@ -49,6 +49,7 @@ struct Standing {
   std::uint32_t stage = 0;     // the part of the network that it works on
   bool knows_common = false;   // a point of the call is known to it that all workers had
   bool may_have_lost = false;  // nothing says that its folder was there when all began the call
+  bool is_eager = false;       // it runs its steps op by op
   std::uint64_t finished = 0;  // it has the ends of the calls before this one
   bool has_end = false;        // of the call, on its disk or in its memory
   // Others may take the ends of the calls from this one to the one before `call`, whether those are over or

@@ -1,9 +1,11 @@
 #include "muster/server/parameter_server.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <list>
 #include <mutex>
 #include <utility>
@@ -90,6 +92,7 @@ class ParameterServer::Implementation {
   void send(const Peer& peer, FrameType type, const net::FrameHeader& header,
             std::span<const std::byte> payload);
 
+  Error with_way_out(Error error) const;
   void fail_with(const Error& error);
   void changed();
 
@@ -433,10 +436,22 @@ void ParameterServer::Implementation::changed() {
   answer_servers();
 }
 
+// What its open files still take is found by no later process.
+Error ParameterServer::Implementation::with_way_out(Error error) const {
+  const std::filesystem::path folder = std::filesystem::path(options_.log_path).parent_path();
+  if (options_.log_path.empty() || ::access(folder.c_str(), F_OK) == 0) return error;
+  return {
+      error.code,
+      fmt::format("its folder '{}', which keeps its rows for a recovery (MS_RECOVERY_PATH), was moved or "
+                  "removed while the job runs: put it back and start all processes again, or begin the job "
+                  "anew with MUSTER_FRESH=1 ({})",
+                  folder.string(), error.message)};
+}
+
 void ParameterServer::Implementation::fail_with(const Error& error) {
   if (failure_) return;
-  failure_ = error;
-  log::error(fmt::format("parameter server {}: {}", options_.share.server, error.message));
+  failure_ = with_way_out(error);
+  log::error(fmt::format("parameter server {}: {}", options_.share.server, failure_->message));
   loop_.stop();
 }
 

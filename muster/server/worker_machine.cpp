@@ -166,17 +166,29 @@ ToServerMessages WorkerMachine::assume_origin() {
 
 void WorkerMachine::send_again(std::uint32_t holder, std::uint64_t next, ToServerMessages& messages) {
   const Pushes& unkept = unkept_[holders_.share(holder)];
-  if (next < first_held(holder))
-    return fail_with(Code::peer_lost,
-                     fmt::format("{} has lost the push of step {} of worker {}, and no process has "
-                                 "it any more: all go back to their common point; where that does not help, "
-                                 "MUSTER_FRESH=1 begins the job anew",
-                                 described(holder), next, config_.worker));
+  if (next < first_held(holder)) return fail_for_lost(holder, next);
   if (common_point_ > 0) messages.push_back({holder, common_point()});
   for (const Push& push : unkept)
     if (push.step >= next) messages.push_back({holder, push});
   for (auto& [place, pending] : pulls_)
     if (!pending.rows[holder]) messages.push_back({holder, pull_message(place, pending, holder)});
+}
+
+// All go back to their common point once, before which everything is kept. Where that leads to the same step,
+// it is what was kept that is gone.
+void WorkerMachine::fail_for_lost(std::uint32_t holder, std::uint64_t next) {
+  const std::optional<Lost> before = std::exchange(lost_, Lost{generation_, begin_});
+  if (!before || *before != Lost{generation_ - 1, begin_})
+    return fail_with(Code::peer_lost,
+                     fmt::format("{} has lost the push of step {} of worker {}, and no process "
+                                 "has it any more: all go back to their common point",
+                                 described(holder), next, config_.worker));
+  fail_with(
+      Code::refused,
+      fmt::format("{} lacks the pushes of worker {} from step {} on, and the job goes on from step {}: its "
+                  "recovery folder (MS_RECOVERY_PATH) was removed, or is an older copy or another server's. "
+                  "Bring back the folder that it had, or begin the job anew with MUSTER_FRESH=1",
+                  described(holder), config_.worker, next, begin_));
 }
 
 ToServerMessages WorkerMachine::retry(std::uint32_t holder) {

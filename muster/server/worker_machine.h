@@ -94,6 +94,12 @@ class WorkerMachine {
     bool is_welcome = false;  // it has answered the last hello
     bool lacks_origin = false;
   };
+  // When a server wanted what no process has.
+  struct Lost {
+    std::uint64_t generation = 0;
+    std::uint64_t begin = 0;  // the step from which the generation went on
+    friend bool operator==(const Lost&, const Lost&) = default;
+  };
   using Pushes = std::deque<Push>;  // in the order of their steps, which follow each other
   struct PendingPull {
     bool is_ahead = false;
@@ -115,6 +121,7 @@ class WorkerMachine {
   // Every holder of the share has the pushes before this step on its disk.
   std::uint64_t kept_of(std::uint32_t share) const;
   std::string described(std::uint32_t holder) const;
+  void fail_for_lost(std::uint32_t holder, std::uint64_t next);
   void fail_with(Code code, std::string message);
   Push push_of(Body body) const;
   CommonPoint common_point() const {
@@ -134,6 +141,7 @@ class WorkerMachine {
   std::map<PullPlace, PendingPull> pulls_;
   std::uint32_t serial_ = 0;  // of the last pull that was sent
   std::optional<Error> failure_;
+  std::optional<Lost> lost_;  // the last time
 };
 
 }  // namespace muster::server

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,20 @@ Error has_to_start_anew(const checkpoint::Resumption& next) {
           fmt::format("{}: all have to go back to a point of call {}, and this worker is past it. Start it "
                       "again; the job goes on from the newest point that all have",
                       next.reason, next.id.call)};
+}
+
+// Steps of the two modes wait for the other workers at other moments, each for what the other never says.
+Result<> check_modes(std::span<const Standing> ranks) {
+  const auto differs = [&](const Standing& rank) {
+    return rank.call == ranks[0].call && rank.state != In::between && rank.is_eager != ranks[0].is_eager;
+  };
+  const auto other = std::ranges::find_if(ranks, differs);
+  if (ranks[0].state == In::between || other == ranks.end()) return {};
+  const auto mode_of = [](const Standing& rank) { return rank.is_eager ? "eager" : "graph"; };
+  return fail(Code::invalid_argument,
+              fmt::format("worker 0 trains in {} mode and worker {} in {} mode: call set_context(mode=...) "
+                          "with the same mode in all workers, also in one that is started again",
+                          mode_of(ranks[0]), other - ranks.begin(), mode_of(*other)));
 }
 
 }  // namespace
@@ -135,6 +150,7 @@ Standing RecoveringCall::standing(const Memory& memory) const {
                     .stage = sharing_.stage,
                     .knows_common = knows_common(),
                     .may_have_lost = may_have_lost(),
+                    .is_eager = context().mode == Mode::eager,
                     .finished = store_.finished_calls(),
                     .has_end = has_end_at_hand(),
                     .gives_ends_from = gives_ends_from()};
@@ -157,6 +173,7 @@ Result<std::vector<Standing>> RecoveringCall::standings(const Memory& memory) {
   MUSTER_TRY(const std::vector<Words> rows, recovery_.gather(checkpoint::encode(standing(memory))));
   std::vector<Standing> ranks;
   for (const Words& row : rows) ranks.push_back(checkpoint::decode_standing(row));
+  MUSTER_TRY_VOID(check_modes(ranks));
   return ranks;
 }
 

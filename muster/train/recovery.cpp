@@ -28,7 +28,7 @@ std::string recovery_path(const std::string& store_folder) {
 std::string resuming_line(const std::string& store_folder, std::uint64_t step) {
   std::string name = std::filesystem::path(store_folder).parent_path().filename();
   if (name.starts_with("job-")) name.erase(0, 4);
-  return fmt::format("resuming job {} at step {}; delete {} to start fresh", name, step,
+  return fmt::format("resuming job {} at step {}; delete {} of every process to start fresh", name, step,
                      recovery_path(store_folder));
 }
 

@@ -89,7 +89,7 @@ Recovery* recovery_of_session();
 // MS_RECOVERY_PATH of what is kept in a store's folder.
 std::string recovery_path(const std::string& store_folder);
 
-// "resuming job 0123456789abcdef at step 300; delete PATH to start fresh", for people.
+// "resuming job 0123456789abcdef at step 300; delete PATH of every process to start fresh", for people.
 std::string resuming_line(const std::string& store_folder, std::uint64_t step);
 
 }  // namespace muster::train

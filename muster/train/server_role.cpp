@@ -40,16 +40,34 @@ Result<std::string> log_of(const cluster::Settings& settings, const cluster::Nod
   return fmt::format("{}/server_{}", folder, node.rank());
 }
 
+// Its own files, and those of copies that it has.
+bool belongs_to(const std::filesystem::path& log_path, const std::string& file) {
+  const std::string own = log_path.filename().string();
+  return file.starts_with(own + ".") || file.starts_with(own + "_copy_");
+}
+
+// Of a server that comes back and finds nothing: where it had rows, the job cannot go on without them.
+void warn_of_lost_rows(const std::string& log_path, const cluster::Settings& settings,
+                       const cluster::Node& node) {
+  const std::uint64_t epoch = node.roster()->epoch;
+  if (log_path.empty() || epoch == 1 || settings.server_copies > 1) return;
+  const std::filesystem::path path(log_path);
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(path.parent_path(), ignored))
+    if (belongs_to(path, entry.path().filename().string())) return;
+  log::warning(fmt::format(
+      "parameter server {} finds no rows in '{}' (MS_RECOVERY_PATH), and the job has begun before (cluster "
+      "epoch {}): if it had kept some, its folder was removed or is another one: bring back the one that it "
+      "had",
+      node.rank(), path.parent_path().string(), epoch));
+}
+
 // A finished job's log and rows are of no use: neither its own nor those of which it has a copy.
 void remove_files(const std::filesystem::path& log_path) {
-  const std::string own = log_path.filename().string() + ".",
-                    copies = log_path.filename().string() + "_copy_";
   std::error_code ignored;
   std::vector<std::filesystem::path> found;
   for (const auto& entry : std::filesystem::directory_iterator(log_path.parent_path(), ignored))
-    if (const std::string name = entry.path().filename().string();
-        name.starts_with(own) || name.starts_with(copies))
-      found.push_back(entry.path());
+    if (belongs_to(log_path, entry.path().filename().string())) found.push_back(entry.path());
   for (const std::filesystem::path& file : found) std::filesystem::remove(file, ignored);
 }
 
@@ -207,6 +225,7 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
   };
   const auto log_path = log_of(settings, node);
   if (!log_path) return give_up(log_path.error());
+  warn_of_lost_rows(*log_path, settings, node);
   net::Loop loop;
   auto server = open(loop, settings, registration, node, others, *log_path);
   if (!server) return give_up(server.error());

@@ -96,6 +96,8 @@ def main():
     workers, rank = muster.get_group_size(), muster.get_rank()
     mode = os.environ["CHAOS_MODE"]
     muster.set_seed(3)
+    if "CHAOS_EAGER" in os.environ:
+        muster.set_context(mode="eager")
     looks_up = os.environ.get("CHAOS_NET") == "lookups"
     if mode == "placed":
         net, data = Placed(workers), digits(1, 0)

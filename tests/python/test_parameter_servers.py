@@ -234,7 +234,38 @@ def test_a_server_whose_files_are_gone_is_told_of_by_its_error(tmp_path, more_di
         with pytest.raises(recovering_job.LostError):
             job.wait()
         text = job.processes["scheduler"].output()
-    assert re.search(r"server \d .* failed: .*recovery", text), text
+    assert re.search(
+        r"server \d .* failed: its folder '.*', .* was moved or removed .*MUSTER_FRESH=1", text
+    ), text
+
+
+def test_a_job_whose_server_has_lost_its_folder_ends_with_its_name_and_the_way_out(tmp_path, more_digits):
+    with recovering(tmp_path, "model", more_digits) as job:
+        for _ in range(3):
+            job.wait_for_progress(job.newest_point())
+        faults.kill(job, *job.processes)
+        [folder] = {file.parent for file in job.paths["server 0"].glob("*/server_*")}
+        for file in folder.glob("server_*"):
+            file.unlink()
+        faults.start(job, *job.processes)
+        with pytest.raises(recovering_job.LostError):
+            job.wait()
+        texts = [job.processes[name].output() for name in ("server 0", "worker 0")]
+    assert f"finds no rows in '{folder}' (MS_RECOVERY_PATH)" in texts[0]
+    assert re.search(r"server \d lacks the pushes of worker \d .*MUSTER_FRESH=1", texts[1]), texts[1]
+
+
+def test_a_worker_that_comes_back_in_another_mode_is_told_so(tmp_path, more_digits):
+    with recovering(tmp_path, "model", more_digits, CHAOS_EPOCHS="40") as job:
+        job.wait_for_progress(())
+        faults.kill(job, "worker 0")
+        job.start("worker 0", CHAOS_EAGER="1")
+        with pytest.raises(recovering_job.LostError):
+            job.wait()
+        text = job.processes["worker 0"].output()
+    assert re.search(r"worker 0 trains in eager mode and worker 1 in graph mode: call set_context", text), (
+        text
+    )
 
 
 COPIES = {"MUSTER_SERVER_COPIES": "2"}

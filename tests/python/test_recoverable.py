@@ -119,7 +119,9 @@ def unbroken_fixture(tmp_path_factory):
 def test_a_worker_killed_in_a_body_costs_nothing_but_time(tmp_path, unbroken, place, victim, variables, step):
     ends, outputs = run(tmp_path, LOOP, place, victim, **variables)
     assert ends == unbroken(**variables)
-    assert re.search(rf"resuming job \w+ at step {step}; delete \S+ to start fresh", outputs[victim])
+    assert re.search(
+        rf"resuming job \w+ at step {step}; delete \S+ of every process to start fresh", outputs[victim]
+    )
     assert "resuming" not in outputs[1 - victim]
 
 

@@ -265,6 +265,7 @@ TEST(Resumption, AStandingTravelsAsWords) {
                           .stage = 4095,
                           .knows_common = true,
                           .may_have_lost = true,
+                          .is_eager = true,
                           .finished = 3,
                           .points = {start(3, false), step(3, 300), {.id = end(3).id, .is_record = true}}};
   EXPECT_EQ(decode_standing(encode(standing)), standing);

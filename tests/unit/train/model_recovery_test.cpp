@@ -230,7 +230,10 @@ TEST(ModelRecovery, SaysOnceWhatItResumes) {
   Process second(storage);
   ASSERT_TRUE(second.train());
   front_end().print = nullptr;
-  EXPECT_THAT(lines, ElementsAre("resuming job 0123456789abcdef at step 3; delete /recovery to start fresh"));
+  EXPECT_THAT(
+      lines,
+      ElementsAre(
+          "resuming job 0123456789abcdef at step 3; delete /recovery of every process to start fresh"));
 }
 
 TEST(ModelRecovery, AScriptThatHasChangedIsToldWhatDoesNotFitAndWhatToDo) {
