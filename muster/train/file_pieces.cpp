@@ -142,11 +142,13 @@ std::string with_number(std::string path, const std::vector<Digits>& places, std
   return path;
 }
 
-// The file of another worker: of the same mesh, and its own.
+// The file of another worker: of the same mesh, and its own; or of a stage of which nothing is cut, whose
+// file says no layout.
 bool is_of(const std::string& path, const LayoutManifest& layout, std::uint32_t rank) {
   const auto found = file_of_pieces(path);
-  return found && *found != nullptr && same_axes((*found)->layout.layout, layout.layout) &&
-         (*found)->layout.rank == rank;
+  if (!found) return false;
+  return *found == nullptr ||
+         (same_axes((*found)->layout.layout, layout.layout) && (*found)->layout.rank == rank);
 }
 
 }  // namespace

@@ -329,6 +329,8 @@ _HOLDERS = {
     **dict.fromkeys(
         ("convert_model", "load", "load_mindir", "save_mindir"), "mindspore.train._mindir._cells"
     ),
+    "get_algo_parameters": "mindspore.parallel",
+    "reset_algo_parameters": "mindspore.parallel",
     "set_algo_parameters": "mindspore.parallel",
     "vmap": "mindspore.ops",
 }

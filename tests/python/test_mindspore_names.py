@@ -349,13 +349,23 @@ from mindspore.train.model import ParallelMode
 from mindspore.train.serialization import context
 from mindspore.dataset import context as same
 from mindspore.communication import create_group, destroy_group, get_group_size, init, release
-from mindspore.parallel import reset_algo_parameters, set_algo_parameters
+from mindspore.parallel import get_algo_parameters, reset_algo_parameters, set_algo_parameters
 init()
 create_group("all", [0])
 print(ParallelMode is context.ParallelMode, context is same, ParallelMode.MODE_LIST[1], get_group_size("all"))
 destroy_group("all")
+assert get_algo_parameters("tensor_slice_align_size") == 16
 set_algo_parameters(elementwise_op_strategy_follow=True)
+assert get_algo_parameters("elementwise_op_strategy_follow") is True
 reset_algo_parameters()
+assert get_algo_parameters("elementwise_op_strategy_follow") is False
+for wrong in ({"follow": True}, {"algo_approxi_epsilon": 1}):
+    try:
+        set_algo_parameters(**wrong)
+    except (TypeError, ValueError) as error:
+        assert next(iter(wrong)) in str(error)
+    else:
+        raise AssertionError(wrong)
 release()
 """
 

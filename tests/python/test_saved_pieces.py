@@ -361,6 +361,47 @@ def test_workers_of_stages_save_the_whole_together_or_what_each_has(tmp_path):
     assert hashes(output_alone(script("columns", joined, tmp_path)), 1) == {wanted}
 
 
+HALF_CUT = """
+class Product(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.weight = Parameter(Tensor(np.zeros((8, 6)), ms.float32), name="weight")
+        self.product = ops.MatMul()
+        if workers > 1:
+            self.product.shard(((1, 1), (1, 2)))
+
+    def construct(self, x):
+        return self.product(x, self.weight)
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Product(), nn.Dense(6, 4)
+        self.first.pipeline_stage, self.second.pipeline_stage = 0, 1
+
+    def construct(self, x):
+        return self.second(self.first(x))
+
+net = Net()
+net.first.weight.set_data(Tensor(np.random.RandomState(5).randn(8, 6).astype(np.float32)))
+if workers > 1:
+    model = train.Model(net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 0.01))
+    model.train(1, rows)
+    ms.save_checkpoint(net, f"{folder}/rank_{rank}.ckpt", integrated_save=False)
+    print("hash", hash_of(model.gather_parameters()))
+else:
+    for each in range(4):
+        ms.load_param_into_net(net, ms.load_checkpoint(f"{folder}/rank_{each}.ckpt"))
+    print("hash", hash_of(train.Model(net).gather_parameters()))
+"""
+
+
+def test_pieces_of_a_stage_are_loaded_beside_a_stage_of_which_nothing_is_cut(tmp_path):
+    texts = outputs_of_workers(script("stages", HALF_CUT), 4, FOLDER=str(tmp_path))
+    (wanted,) = set().union(*(hashes(text, 1) for text in texts))
+    assert hashes(output_alone(script("columns", HALF_CUT, tmp_path)), 1) == {wanted}
+
+
 BY_RANK = """
 strategy = f"{folder}/source.json"
 if workers > 1:

@@ -2,9 +2,10 @@
 
 from mindspore import _names
 from mindspore.nn import GradAccumulationCell as GradAccumulation
-from mindspore.nn import MicroBatchInterleaved
-from mindspore.nn import PipelineCell as Pipeline
+from mindspore.nn import MicroBatchInterleaved, PipelineCell
 from mindspore.parallel._pipeline import PipelineGradReducer
 
-__all__ = ["GradAccumulation", "MicroBatchInterleaved", "Pipeline", "PipelineGradReducer"]
+Pipeline = PipelineCell
+
+__all__ = ["GradAccumulation", "MicroBatchInterleaved", "Pipeline", "PipelineCell", "PipelineGradReducer"]
 __getattr__ = _names.missing(__name__)
