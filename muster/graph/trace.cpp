@@ -155,7 +155,9 @@ std::vector<Value> Trace::gradient(std::span<const Value> losses, std::span<cons
   const std::vector<ValueId> loss_ids = places(losses, "a loss");
   const std::vector<ValueId> wrt_ids = places(wrt, "what a gradient is wanted for");
   graph_.losses.insert(graph_.losses.end(), loss_ids.begin(), loss_ids.end());
+  fuse_rotary(graph_, wrt_ids);
   fuse_attention(graph_, wrt_ids);  // its gradient needs none of the values between
+  fuse_norms(graph_, wrt_ids);
   reorder_products(graph_, wrt_ids);
   return backward(graph_, loss_ids, wrt_ids, [this](ValueId id) { return at(id); });
 }

@@ -26,6 +26,8 @@
 #include "muster/tensor/kernels/nonlinearity.h"           // IWYU pragma: export
 #include "muster/tensor/kernels/pool2d.h"                 // IWYU pragma: export
 #include "muster/tensor/kernels/reduce.h"                 // IWYU pragma: export
+#include "muster/tensor/kernels/rms_norm.h"               // IWYU pragma: export
+#include "muster/tensor/kernels/rotary.h"                 // IWYU pragma: export
 #include "muster/tensor/kernels/softmax.h"                // IWYU pragma: export
 #include "muster/tensor/kernels/softmax_cross_entropy.h"  // IWYU pragma: export
 #include "muster/tensor/kernels/unary.h"                  // IWYU pragma: export

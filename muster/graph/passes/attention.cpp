@@ -7,22 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "muster/graph/kernel.h"
 #include "muster/graph/passes/passes.h"
-#include "muster/graph/passes/uses.h"
+#include "muster/graph/passes/pattern.h"
 
 namespace muster::graph {
 namespace {
-
-// By value: whether it depends on one of `from`.
-std::vector<bool> dependants(const Graph& graph, std::span<const ValueId> from) {
-  std::vector<bool> found(graph.values.size(), false);
-  for (const ValueId id : from) found[id] = true;
-  for (const Node& node : graph.nodes)
-    if (std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return found[id]; }))
-      for (const ValueId id : node.outputs) found[id] = true;
-  return found;
-}
 
 // What softmax takes of the product of q and k.
 struct Scores {
@@ -41,49 +30,30 @@ Shape with_four_axes(const Shape& shape) {
   return {rank == 2 ? 1 : shape[0], heads, shape[rank - 2], shape[rank - 1]};
 }
 
-class Matcher {
+class Matcher : Pattern {
  public:
-  using Nodes = std::vector<Node>;  // the last one makes what is written over
-
-  Matcher(Graph& graph, std::span<const ValueId> wrt)
-      : graph_(graph),
-        uses_(live_uses(graph)),
-        varies_(dependants(graph, wrt)),
-        wanted_(values_looked_at(graph, wrt)) {
-    std::vector<ValueId> given = graph.inputs;
-    for (const auto& [id, parameter] : graph.parameters) given.push_back(id);
-    depends_ = dependants(graph, given);
-  }
+  Matcher(Graph& graph, std::span<const ValueId> wrt) : Pattern(graph, wrt) {}
 
   // The attention that the transpose `last` ends: with rows before heads, as q, k and v come and y goes where
   // a projection is divided into heads, so that none of them is copied.
   std::optional<Nodes> attention_of_rows(const Node& last) {
     if (!exchanges_heads(last)) return std::nullopt;
-    return or_as_before([&] { return of_rows(last); });
+    keys_are_rows_ = false;
+    return found_at(last, [&] { return of_rows(last); });
   }
 
   // The attention that the product `last` ends, with heads first.
   std::optional<Nodes> attention(const Node& last) {
     if (!is_product(last)) return std::nullopt;
-    return or_as_before([&] {
+    keys_are_rows_ = false;
+    return found_at(last, [&] {
       std::optional<Nodes> made = parts(last);
       return keys_are_rows_ ? std::nullopt : made;
     });
   }
 
  private:
-  // What `match` finds; without the values that it made where it finds nothing.
-  template <class Match>
-  std::optional<Nodes> or_as_before(const Match& match) {
-    const auto values = static_cast<std::ptrdiff_t>(graph_.values.size());
-    keys_are_rows_ = false;
-    std::optional<Nodes> made = match();
-    if (!made) graph_.values.erase(graph_.values.begin() + values, graph_.values.end());
-    return made;
-  }
-
   std::optional<Nodes> of_rows(const Node& last) {
-    last_ = &last;
     ValueId y = last.inputs[0];
     std::optional<Nodes> found;
     if (const Node* attention = maker(y, "scaled_dot_product_attention")) found = {*attention};
@@ -128,7 +98,6 @@ class Matcher {
     return through_products(softmax->inputs[0], last.inputs[1]);
   }
 
-  static bool is(const Node& node, std::string_view name) { return node.op->name == name; }
   static bool is_product(const Node& node) { return is(node, "batch_matmul") || is(node, "matmul"); }
   static bool exchanges_heads(const Node& node) {
     return is(node, "transpose") &&
@@ -138,23 +107,6 @@ class Matcher {
     return node.attributes.get("transpose_" + side, false);
   }
 
-  // The node that makes `id` for `last_` alone, perhaps through a change of precision, when it is of this op.
-  // `id` becomes what it makes.
-  const Node* maker(ValueId& id, std::string_view name) const {
-    ValueId at = id;
-    for (int casts = 0; casts < 2; ++casts) {
-      if (uses_.count[at] != 1 || wanted_[at] || !uses_.maker[at]) return nullptr;
-      const Node& node = graph_.nodes[*uses_.maker[at]];
-      if (node.placement != last_->placement || node.outputs[0] != at) return nullptr;
-      if (is(node, name)) {
-        id = at;
-        return &node;
-      }
-      if (!is(node, "cast") || !is_floating(graph_.values[node.inputs[0]].dtype)) return nullptr;
-      at = node.inputs[0];
-    }
-    return nullptr;
-  }
   const Node* product(ValueId& id) const {
     const Node* node = maker(id, "batch_matmul");
     return node != nullptr ? node : maker(id, "matmul");
@@ -231,7 +183,6 @@ class Matcher {
     return node != nullptr && std::any_of(node->inputs.begin(), node->inputs.end(),
                                           [this](ValueId each) { return leads_to_product(each); });
   }
-  bool is_number(ValueId id) const { return graph_.values[id].shape.elements() == 1; }
 
   // k itself, where the product takes its transpose.
   std::optional<ValueId> keys(const Node& products) {
@@ -318,75 +269,20 @@ class Matcher {
     return nodes_;
   }
 
-  // A node before the attention, and what it makes; nothing where the op does not take these.
-  std::optional<ValueId> make(std::string_view op, std::vector<ValueId> inputs, Attributes attributes = {}) {
-    Node made = node(op, std::move(inputs), std::move(attributes));
-    std::vector<TensorType> types;
-    for (const ValueId id : made.inputs) types.push_back(graph_.values[id]);
-    const auto inferred = made.op->infer({types, {}, made.attributes});
-    if (!inferred) return std::nullopt;
-    made.outputs = {new_value((*inferred)[0])};
-    nodes_.push_back(std::move(made));
-    return nodes_.back().outputs[0];
-  }
-  Node node(std::string_view op, std::vector<ValueId> inputs, Attributes attributes) const {
-    return {.op = find_op(op),
-            .inputs = std::move(inputs),
-            .outputs = {},
-            .attributes = std::move(attributes),
-            .placement = last_->placement,
-            .origin = last_->origin,
-            .recompute = last_->recompute,
-            .is_behind_losses = last_->is_behind_losses};
-  }
-  ValueId new_value(TensorType type) {
-    graph_.values.push_back(std::move(type));
-    return static_cast<ValueId>(graph_.values.size() - 1);
-  }
-
-  Graph& graph_;  // gets values, its nodes stay
-  Uses uses_;
-  std::vector<bool> varies_;    // with what gradients are taken for
-  std::vector<bool> depends_;   // on inputs or parameters
-  std::vector<bool> wanted_;    // by others than nodes
   bool keys_are_rows_ = false;  // of the attention that is made
-  const Node* last_ = nullptr;
-  Nodes nodes_;            // for it
-  Attributes attributes_;  // of it
+  Attributes attributes_;       // of it
 };
-
-// The last node of each attention is written over, behind what it takes that was not there; what it was made
-// of is removed as dead where the graph is compiled.
-void write_over(Graph& graph, std::span<const ValueId> wrt,
-                std::optional<Matcher::Nodes> (Matcher::*match)(const Node& last)) {
-  std::vector<std::optional<Matcher::Nodes>> found(graph.nodes.size());
-  Matcher matcher(graph, wrt);
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) found[i] = (matcher.*match)(graph.nodes[i]);
-  std::vector<Node> nodes;
-  std::vector<std::size_t> end_of(graph.nodes.size() + 1, 0);  // by node: where those before it end now
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (found[i])
-      nodes.insert(nodes.end(), found[i]->begin(), found[i]->end());
-    else
-      nodes.push_back(std::move(graph.nodes[i]));
-    end_of[i + 1] = nodes.size();
-  }
-  graph.nodes = std::move(nodes);
-  for (OwnGradient& own : graph.own_gradients) own.end = end_of[own.end];
-}
-
-bool has(const Graph& graph, std::string_view op) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                     [&](const Node& node) { return node.op->name == op; });
-}
 
 }  // namespace
 
 void fuse_attention(Graph& graph, std::span<const ValueId> wrt) {
+  const auto write = [&](std::optional<Pattern::Nodes> (Matcher::*match)(const Node& last)) {
+    Matcher matcher(graph, wrt);
+    write_over(graph, [&](const Node& last) { return (matcher.*match)(last); });
+  };
   const bool has_softmax = has(graph, "softmax");
-  if (has_softmax) write_over(graph, wrt, &Matcher::attention);
-  if (has_softmax || has(graph, "scaled_dot_product_attention"))
-    write_over(graph, wrt, &Matcher::attention_of_rows);
+  if (has_softmax) write(&Matcher::attention);
+  if (has_softmax || has(graph, "scaled_dot_product_attention")) write(&Matcher::attention_of_rows);
 }
 
 }  // namespace muster::graph

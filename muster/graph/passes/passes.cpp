@@ -79,7 +79,9 @@ std::vector<bool> values_looked_at(const Graph& graph, std::span<const ValueId> 
 
 void fuse(Graph& graph) {
   remove_dead(graph);
+  fuse_rotary(graph);
   fuse_attention(graph);
+  fuse_norms(graph);
   reorder_products(graph);
   fuse_casts(graph);
   fuse_pads(graph);

@@ -20,6 +20,10 @@ void fuse_relu(Graph& graph);
 // A softmax of scaled products, and its product with values, become one attention. `wrt` are values that
 // gradients will be taken for, of which the products must not depend in other ways than through q, k and v.
 void fuse_attention(Graph& graph, std::span<const ValueId> wrt = {});
+// Rotary positions that are written in several ops become one rotary, before heads and rows change places.
+void fuse_rotary(Graph& graph, std::span<const ValueId> wrt = {});
+// A root mean square normalization that is written in several ops becomes one rms_norm. `wrt` as above.
+void fuse_norms(Graph& graph, std::span<const ValueId> wrt = {});
 // Of products in a row, (a b) c, the order that takes far fewer operations. `wrt` as above.
 void reorder_products(Graph& graph, std::span<const ValueId> wrt = {});
 // A product of a gradient and one number, as clipping by a norm makes it, joins the adam_weight_decay behind
@@ -31,7 +35,7 @@ void fuse_pads(Graph& graph);
 // sum has another order.
 void join_summed_products(Graph& graph);
 // All of the above. What they make has the bits of what they replace, but for fuse_casts, fuse_attention,
-// reorder_products, join_summed_products and the sign of zeros in fuse_pads.
+// fuse_norms, reorder_products, join_summed_products and the sign of zeros in fuse_pads.
 void fuse(Graph& graph);
 // An all_reduce that asks for buckets becomes several, each right behind the node that makes its last input.
 void make_buckets(Graph& graph);

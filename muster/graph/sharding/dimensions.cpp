@@ -249,6 +249,13 @@ void rms_norm_dimensions(DimensionMap& map) {
     for (std::size_t dim = 0; dim < rows; ++dim) (*labels)[dim] = static_cast<int>(dim);
 }
 
+// dy, x, gamma and the roots to dx and dgamma, which is a sum over rows.
+void rms_norm_grad_dimensions(DimensionMap& map) {
+  const std::size_t rows = map.inputs[1].shape.rank() - map.inputs[2].shape.rank();
+  for (Labels* labels : {&map.of_inputs[0], &map.of_inputs[1], &map.of_inputs[3], &map.of_outputs[0]})
+    for (std::size_t dim = 0; dim < rows; ++dim) (*labels)[dim] = static_cast<int>(dim);
+}
+
 namespace {
 
 // `part` lies in `all` along each axis; where it is all of it, both have a label.

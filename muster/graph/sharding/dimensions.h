@@ -61,6 +61,7 @@ void scatter_add_dimensions(DimensionMap& map);
 void norm_dimensions(DimensionMap& map);  // layer_norm: from `begin_norm_axis` on all is whole
 void norm_grad_dimensions(DimensionMap& map);
 void rms_norm_dimensions(DimensionMap& map);
+void rms_norm_grad_dimensions(DimensionMap& map);
 void slice_dimensions(DimensionMap& map);  // dimensions that are taken whole
 void pad_dimensions(DimensionMap& map);    // those that stay as they are
 void one_hot_dimensions(DimensionMap& map);

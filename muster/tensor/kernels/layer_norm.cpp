@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 
+#include "muster/tensor/kernels/row_sums.h"
 #include "muster/tensor/kernels/types.h"
 #include "muster/tensor/kernels/vectorised.h"
 #include "muster/tensor/parallel.h"
@@ -13,23 +13,6 @@ namespace muster::kernels {
 namespace {
 
 constexpr std::int64_t block = 128;  // columns whose sums are made together
-
-std::int64_t rows_grain(const LayerNormSize& size) {
-  return std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, size.columns));
-}
-
-// Of term(0) to term(count - 1): sixteen sums side by side, whatever the instructions, so that none waits for
-// the one before it.
-template <class Term>
-MUSTER_LOOP inline double sum_of(std::int64_t count, const Term& term) {
-  constexpr std::int64_t chains = 16;
-  double sums[chains] = {};
-  std::int64_t i = 0;
-  for (; i + chains <= count; i += chains)
-    for (std::int64_t k = 0; k < chains; ++k) sums[k] += term(i + k);
-  for (; i < count; ++i) sums[0] += term(i);
-  return std::accumulate(sums, sums + chains, 0.0);
-}
 
 template <class T>
 MUSTER_LOOP inline void normalize_row(const LayerNormSize& size, const T* x, const T* gamma, const T* beta,
@@ -97,7 +80,7 @@ void layer_norm(const LayerNormSize& size, DType dtype, const LayerNormArguments
                       static_cast<T*>(arguments.y) + r * size.columns, static_cast<T*>(arguments.mean)[r],
                       static_cast<T*>(arguments.rstd)[r]);
     };
-    parallel_for(size.rows, rows_grain(size), threads,
+    parallel_for(size.rows, rows_grain(size.columns), threads,
                  [&](std::int64_t begin, std::int64_t end) { vectorised(begin, end, rows); });
   });
 }
@@ -117,7 +100,7 @@ void layer_norm_grad(const LayerNormSize& size, DType dtype, const LayerNormGrad
       for (std::int64_t first = begin; first < end; first += block)
         grad_columns<T>(size, arguments, first, std::min(block, end - first));
     };
-    parallel_for(size.rows, rows_grain(size), threads,
+    parallel_for(size.rows, rows_grain(size.columns), threads,
                  [&](std::int64_t begin, std::int64_t end) { vectorised(begin, end, rows); });
     parallel_for(size.columns, block, threads,
                  [&](std::int64_t begin, std::int64_t end) { vectorised(begin, end, columns); });
