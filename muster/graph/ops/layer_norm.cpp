@@ -231,7 +231,7 @@ const Op& layer_norm_op() {
       .outputs = 3,
       .infer = infer,
       .gradient = gradient,
-      .kernels = {{"reference", any_signature, prepare<0>, run}},
+      .kernels = {with_bfloat16({"reference", any_signature, prepare<0>, run})},
       .precision = MixedPrecision::full,
       .mixes = true,
       .schema = {.inputs = {"x", "gamma", "beta"},
@@ -253,7 +253,7 @@ const Op& layer_norm_grad_op() {
       .outputs = 3,
       .infer = infer_grad,
       .gradient = gradient_of_grad,
-      .kernels = {{"reference", any_signature, prepare<1>, run_grad}},
+      .kernels = {with_bfloat16({"reference", any_signature, prepare<1>, run_grad})},
       .dimensions = norm_grad_dimensions,
   };
   return op;

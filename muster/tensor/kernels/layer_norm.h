@@ -1,4 +1,5 @@
-// Layer normalization over rows. float32 or float64; means and variances are computed in double.
+// Layer normalization over rows. x, y and their gradients are float32, float64 or bfloat16, all others
+// float64 beside float64 and else float32; means and variances are computed in double.
 #pragma once
 
 #include <cstdint>

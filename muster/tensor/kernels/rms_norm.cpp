@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <type_traits>
 
 #include "muster/tensor/kernels/row_sums.h"
 #include "muster/tensor/kernels/types.h"
@@ -13,11 +12,9 @@
 namespace muster::kernels {
 namespace {
 
-constexpr std::int64_t block = 128;  // columns whose sums are made together
-
 // What elements of E are computed in, gamma and statistics among them.
 template <class E>
-using Wide = std::conditional_t<std::is_same_v<E, double>, double, float>;
+using Wide = Computed<E>;
 
 template <class E>
 MUSTER_LOOP inline void normalize_row(std::int64_t columns, double epsilon, const E* x, const Wide<E>* gamma,
@@ -50,7 +47,7 @@ template <class E>
 MUSTER_LOOP inline void grad_columns(const RmsNormSize& size, const RmsNormGradArguments& arguments,
                                      std::int64_t first, std::int64_t width) {
   using T = Wide<E>;
-  std::array<double, block> sums{};
+  std::array<double, columns_at_once> sums{};
   for (std::int64_t r = 0; r < size.rows; ++r) {
     const E* dy = static_cast<const E*>(arguments.dy) + r * size.columns + first;
     const E* x = static_cast<const E*>(arguments.x) + r * size.columns + first;
@@ -91,12 +88,12 @@ void rms_norm_grad(const RmsNormSize& size, DType dtype, const RmsNormGradArgume
                  static_cast<E*>(arguments.dx) + r * size.columns);
     };
     const auto columns = [&](std::int64_t begin, std::int64_t end) MUSTER_LOOP {
-      for (std::int64_t first = begin; first < end; first += block)
-        grad_columns<E>(size, arguments, first, std::min(block, end - first));
+      for (std::int64_t first = begin; first < end; first += columns_at_once)
+        grad_columns<E>(size, arguments, first, std::min(columns_at_once, end - first));
     };
     parallel_for(size.rows, rows_grain(size.columns), threads,
                  [&](std::int64_t begin, std::int64_t end) { vectorised(begin, end, rows); });
-    parallel_for(size.columns, block, threads,
+    parallel_for(size.columns, columns_grain, threads,
                  [&](std::int64_t begin, std::int64_t end) { vectorised(begin, end, columns); });
   });
 }

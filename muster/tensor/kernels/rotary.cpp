@@ -1,7 +1,6 @@
 #include "muster/tensor/kernels/rotary.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "muster/tensor/kernels/row_sums.h"
 #include "muster/tensor/kernels/types.h"
@@ -70,7 +69,7 @@ void rotary(const RotarySize& size, DType dtype, const void* x, const void* cos,
             int threads) {
   with_floating_element(dtype, [&](auto zero) {
     using E = decltype(zero);
-    using T = std::conditional_t<std::is_same_v<E, double>, double, float>;
+    using T = Computed<E>;
     const auto run = size.adjoint ? turn<true, E, T> : turn<false, E, T>;
     run(size, static_cast<const E*>(x), static_cast<const T*>(cos), static_cast<const T*>(sin),
         static_cast<E*>(y), threads);

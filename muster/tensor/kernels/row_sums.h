@@ -14,6 +14,9 @@ inline std::int64_t rows_grain(std::int64_t columns) {
   return std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, columns));
 }
 
+// Columns whose sums over all rows are made together, and those that one thread takes at least.
+inline constexpr std::int64_t columns_at_once = 128, columns_grain = 16;
+
 // Of term(0) to term(count - 1): sixteen sums side by side, whatever the instructions, so that none waits for
 // the one before it.
 template <class Term>
