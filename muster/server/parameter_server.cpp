@@ -436,10 +436,17 @@ void ParameterServer::Implementation::changed() {
   answer_servers();
 }
 
-// What its open files still take is found by no later process.
+// What its open files still take is found by no later process, once their folder is gone; all that was kept
+// otherwise.
 Error ParameterServer::Implementation::with_way_out(Error error) const {
   const std::filesystem::path folder = std::filesystem::path(options_.log_path).parent_path();
-  if (options_.log_path.empty() || ::access(folder.c_str(), F_OK) == 0) return error;
+  const bool is_of_disk = error.code == Code::io || error.code == Code::not_found;
+  if (options_.log_path.empty() || !is_of_disk) return error;
+  if (::access(folder.c_str(), F_OK) == 0)
+    return {error.code,
+            fmt::format("{}: what was kept is there, and the job goes on from it when '{}' can be "
+                        "written and all processes are started again",
+                        error.message, folder.string())};
   return {
       error.code,
       fmt::format("its folder '{}', which keeps its rows for a recovery (MS_RECOVERY_PATH), was moved or "

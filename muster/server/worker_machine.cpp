@@ -184,7 +184,7 @@ void WorkerMachine::fail_for_lost(std::uint32_t holder, std::uint64_t next) {
                                  "has it any more: all go back to their common point",
                                  described(holder), next, config_.worker));
   fail_with(
-      Code::refused,
+      Code::not_found,
       fmt::format("{} lacks the pushes of worker {} from step {} on, and the job goes on from step {}: its "
                   "recovery folder (MS_RECOVERY_PATH) was removed, or is an older copy or another server's. "
                   "Bring back the folder that it had, or begin the job anew with MUSTER_FRESH=1",

@@ -255,6 +255,23 @@ def test_a_job_whose_server_has_lost_its_folder_ends_with_its_name_and_the_way_o
     assert re.search(r"server \d lacks the pushes of worker \d .*MUSTER_FRESH=1", texts[1]), texts[1]
 
 
+def test_a_job_whose_server_can_write_no_more_goes_on_when_it_can(tmp_path, more_digits, unbroken_end):
+    with recovering(tmp_path, "model", more_digits) as job:
+        job.wait_for_progress(())
+        faults.kill(job, "server 0")
+        job.start("server 0", prefix=("prlimit", "--fsize=1000000"))
+        with pytest.raises(recovering_job.LostError):
+            job.wait()
+        for process in job.processes.values():
+            process.wait()
+        text = job.processes["worker 1"].output()
+        assert re.search(
+            r"cannot write the log of pushes .*job goes on from it when .*started again", text
+        ), text
+        faults.start(job, *job.processes)
+        assert job.wait() == unbroken_end("model")
+
+
 def test_a_worker_that_comes_back_in_another_mode_is_told_so(tmp_path, more_digits):
     with recovering(tmp_path, "model", more_digits, CHAOS_EPOCHS="40") as job:
         job.wait_for_progress(())

@@ -333,7 +333,7 @@ TEST(WorkerMachine, SaysWhatToBringBackWhereGoingBackLeadsToTheSameStep) {
   worker.receive(0, Taken{.generation = 6, .next = 3, .kept = 3, .is_welcome = true});
   EXPECT_FALSE(worker.failure());
   EXPECT_EQ(lack(worker, 7, 6), Code::peer_lost) << "they went back far enough in between";
-  EXPECT_EQ(lack(worker, 8, 6), Code::refused);
+  EXPECT_EQ(lack(worker, 8, 6), Code::not_found);
   EXPECT_THAT(worker.failure()->message,
               Mentions("server 0", "worker 2", "step 3", "step 6", "MS_RECOVERY_PATH", "MUSTER_FRESH=1"));
 }
