@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -292,6 +293,71 @@ TEST(Rotary, InFrontOfAttentionLeavesHeadsWhereTheyAre) {
   EXPECT_THAT(ops_of(forward), Contains("rotary"));
   EXPECT_THAT(ops_of(forward), Not(Contains("transpose")));
 }
+
+// ---- Both, on drawn shapes --------------------------------------------------------------------------------
+
+// The gradients of a sum of gradients.
+std::vector<Tensor> second_derivatives(const std::function<Value(std::span<const Value>)>& of,
+                                       const std::vector<Tensor>& inputs) {
+  const auto twice = gradients(
+      [&](std::span<const Value> in) {
+        const Values first = (*gradients(of, inputs.size()))(in);
+        Value sum = weighted(first[1]);
+        for (std::size_t i = 2; i < first.size(); ++i) sum = plus(sum, weighted(first[i]));
+        return sum;
+      },
+      inputs.size());
+  return run(*twice, inputs);
+}
+
+class Drawn : public ::testing::TestWithParam<unsigned> {
+ protected:
+  std::int64_t size(std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(1, most)(random_);
+  }
+  bool coin() { return size(2) == 1; }
+  Sizes sizes(std::size_t rank, std::int64_t most) {
+    Sizes made(rank);
+    for (std::int64_t& each : made) each = size(most);
+    return made;
+  }
+
+  std::mt19937 random_{GetParam()};
+};
+
+TEST_P(Drawn, NormsHaveTheDerivativesOfTheirParts) {
+  Sizes x = sizes(static_cast<std::size_t>(size(3)), 5), gamma = sizes(static_cast<std::size_t>(size(2)), 37);
+  x.insert(x.end(), gamma.begin(), gamma.end());
+  Norm how{.square = coin() ? "mul" : "square", .divides = coin(), .gamma_first = coin(), .axes = {}};
+  for (std::size_t i = gamma.size(); i > 0; --i) how.axes.push_back(-static_cast<std::int64_t>(i));
+  const auto of = [](const Norm& each) {
+    return [each](std::span<const Value> in) { return norm(each, in[0], in[1]); };
+  };
+  Norm parts = how;
+  parts.stays_apart = true;
+  const std::vector<Tensor> inputs = {numbers(Shape(x), GetParam()), numbers(Shape(gamma), 1)};
+  expect_near(run(*gradients(of(how), 2), inputs), run(*gradients(of(parts), 2), inputs), 1e-10);
+  expect_near(second_derivatives(of(how), inputs), second_derivatives(of(parts), inputs), 1e-9);
+}
+
+TEST_P(Drawn, RotaryPositionsHaveTheDerivativesOfTheirParts) {
+  Sizes x = sizes(3, 4), table;
+  x.push_back(2 * size(19));
+  for (std::size_t i = static_cast<std::size_t>(size(3)); i < 3; ++i) table.push_back(coin() ? 1 : x[i]);
+  table.push_back(x.back());
+  Rotary how{.x = Shape(x), .table = Shape(table), .splits = coin()};
+  const auto of = [](const Rotary& each) {
+    return [each](std::span<const Value> in) { return rotary(each, in[0], in[1], in[2]); };
+  };
+  Rotary parts = how;
+  parts.stays_apart = true;
+  const std::vector<Tensor> inputs = {numbers(how.x, GetParam()), numbers(how.table, 1),
+                                      numbers(how.table, 2)};
+  expect_near(run(*gradients(of(how), 3), inputs), run(*gradients(of(parts), 3), inputs), 1e-11);
+  expect_near(second_derivatives(of(how), inputs), second_derivatives(of(parts), inputs), 1e-10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Drawn, ::testing::Range(0U, 30U));
 
 }  // namespace norms_test
 }  // namespace
