@@ -458,7 +458,7 @@ void NodeMachine::leave(const node_event::Leave& event) {
   if (!is_member() || phase_ == Phase::ended) return left();  // no one to tell
   leave_ = event;
   if (is_connected) return ask_to_leave();
-  needed_until_ = now_ + (event.status == 0 ? config_.node_timeout : leave_time);
+  needed_until_ = now_ + (asks ? config_.node_timeout : leave_time);
 }
 
 void NodeMachine::say_goodbye(const node_event::Leave& event) {

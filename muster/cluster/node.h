@@ -153,6 +153,7 @@ class NodeMachine {
 
   NodeActions step(const NodeEvent& event, const NodeReport& report, TimePoint now);
   // When the next Tick is due; the first one starts the machine.
+  bool is_registered() const;  // with a scheduler that is there
   TimePoint deadline() const;
 
   bool ended() const { return phase_ == Phase::ended; }
@@ -203,7 +204,6 @@ class NodeMachine {
   void scheduler_lost(const std::string& how);
   void fail(Failure failure);
   void end(std::optional<Failure> failure);
-  bool is_registered() const;
   void drop_connection();
   void send(MessageBody body);
   void log(log::Level level, std::string text);

@@ -132,6 +132,7 @@ class Node::Implementation {
     wait_for_left(meanwhile);
     end_thread();
   }
+  bool has_scheduler() const { return has_scheduler_.load(std::memory_order_relaxed); }
   bool has_left() const {
     const std::lock_guard lock(mutex_);
     return left_;
@@ -250,6 +251,7 @@ class Node::Implementation {
         is_slower_.load(std::memory_order_relaxed)};
     for (const NodeAction& action : machine_.step(event, report, real_clock().now()))
       std::visit([this](const auto& a) { apply(a); }, action);
+    has_scheduler_.store(machine_.is_registered(), std::memory_order_relaxed);
     set_timer();
   }
 
@@ -407,6 +409,7 @@ class Node::Implementation {
   std::atomic<bool> has_point_{false};
   std::atomic<std::uint64_t> kept_calls_{0};
   std::atomic<bool> leaving_{false};
+  std::atomic<bool> has_scheduler_{false};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<const Roster>> rosters_;  // all of them: who holds a reference keeps a roster
@@ -495,6 +498,7 @@ void Node::leave(int exit_status, std::string reason, const std::function<void()
   if (!implementation_->is_forked()) implementation_->leave(exit_status, std::move(reason), meanwhile);
 }
 
+bool Node::has_scheduler() const { return implementation_->has_scheduler(); }
 bool Node::has_left() const { return !implementation_->is_forked() && implementation_->has_left(); }
 
 std::optional<Failure> Node::wait(Interrupted interrupted) {

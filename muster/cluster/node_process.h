@@ -101,10 +101,13 @@ class Node {
   void on_failure(std::function<void(const Failure&)> callback);
   std::optional<Failure> failure() const;
 
+  // False while the scheduler is gone, in a job that recovers.
+  bool has_scheduler() const;
+
   // Tells the scheduler that this process ends: done (status 0) or failed, for `reason`. Waits for its
   // answer, at most two seconds; in a job that recovers, who is done waits up to MS_NODE_TIMEOUT for a
-  // scheduler that is gone, and as long for a worker that may still need it. `meanwhile` is then called about
-  // every 100 ms, on this thread. Only the first call counts.
+  // scheduler that is gone (a server two seconds), and as long for a worker that may still need it.
+  // `meanwhile` is then called about every 100 ms, on this thread. Only the first call counts.
   void leave(int exit_status, std::string reason, const std::function<void()>& meanwhile = {});
   // Whether that is over, but for its return.
   bool has_left() const;

@@ -46,7 +46,8 @@ ParameterServer::State HeldShare::state() const {
   return {.rows = tables_.rows(),
           .size_bytes = tables_.size_bytes(),
           .updates = machine_.applied(),
-          .waiting = machine_.waiting()};
+          .waiting = machine_.waiting(),
+          .have_workers_left = machine_.have_workers_left()};
 }
 
 // ---- What workers say

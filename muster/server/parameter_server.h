@@ -67,6 +67,7 @@ class ParameterServer {
     std::uint64_t size_bytes = 0;
     std::uint64_t updates = 0;  // steps that are applied, as what follows of its own share
     ServerMachine::Waiting waiting = {};
+    bool have_workers_left = false;
   };
   // Tells it as of a moment ago: from any thread, and behind this server's end.
   std::function<State()> watch() const;

@@ -5,6 +5,7 @@
 // carries out the actions in their order. No clock, no threads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -123,6 +124,10 @@ class ServerMachine {
     std::uint32_t missing = 0;
   };
   Waiting waiting() const;
+  // Whether every worker has left since this generation began.
+  bool have_workers_left() const {
+    return std::all_of(ends_.begin(), ends_.end(), [](const auto& end) { return end.has_value(); });
+  }
 
  private:
   struct Held {

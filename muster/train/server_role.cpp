@@ -9,10 +9,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "muster/base/termination.h"
@@ -145,6 +147,29 @@ class ServersLife {
   Termination termination_;
 };
 
+// Whether the job is over for a server although no scheduler says so: all workers have left, and none has
+// come back for as long as they would wait for one.
+class LeftAlone {
+ public:
+  LeftAlone(const cluster::Node& node, std::function<server::ParameterServer::State()> watch,
+            Duration patience)
+      : node_(node), watch_(std::move(watch)), patience_(patience) {}
+
+  bool is_so(TimePoint now) {
+    if (node_.has_scheduler() || !watch_().have_workers_left)
+      since_.reset();
+    else if (!since_)
+      since_ = now;
+    return since_ && now - *since_ >= patience_;
+  }
+
+ private:
+  const cluster::Node& node_;
+  std::function<server::ParameterServer::State()> watch_;
+  Duration patience_;
+  std::optional<TimePoint> since_;
+};
+
 // How a server finds another one: both may be started again elsewhere.
 class OtherServers {
  public:
@@ -238,11 +263,18 @@ std::optional<cluster::Failure> serve_parameters(const cluster::Settings& settin
     if (const auto& trouble = (*server)->failure()) give_up(*trouble);
     has_stopped = true;
   });
-  auto failure = life.wait([&] { return has_stopped || (interrupted && interrupted()); });
+  LeftAlone alone(node, (*server)->watch(), settings.node_timeout);
+  bool is_alone = false;
+  auto failure = life.wait([&] {
+    is_alone = alone.is_so(real_clock().now());
+    if (is_alone) node.leave(0, {});
+    return is_alone || has_stopped || (interrupted && interrupted());
+  });
   others->set_server(nullptr);
   loop.post([&loop] { loop.stop(); });
   thread.join();
   if (const auto& trouble = (*server)->failure()) return give_up(*trouble);
+  if (is_alone) return std::nullopt;  // who starts the job again finds the rows
   life.end(failure);
   if (failure || log_path->empty()) return failure;
   remove_files(*log_path);

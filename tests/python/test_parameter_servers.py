@@ -272,6 +272,16 @@ def test_a_job_whose_server_can_write_no_more_goes_on_when_it_can(tmp_path, more
         assert job.wait() == unbroken_end("model")
 
 
+def test_servers_end_when_the_workers_have_left_and_no_scheduler_comes_back(tmp_path, more_digits):
+    with recovering(tmp_path, "model", more_digits, MS_NODE_TIMEOUT="1") as job:
+        job.wait_for_progress(())
+        faults.kill(job, "scheduler")
+        assert {job.processes[name].wait() for name in job.processes if name != "scheduler"} == {0}
+        for name in ("server 0", "server 1"):
+            assert "left without the scheduler" in job.processes[name].output()
+        assert list(tmp_path.glob("job/*/recovery/*/server_*"))
+
+
 def test_a_worker_that_comes_back_in_another_mode_is_told_so(tmp_path, more_digits):
     with recovering(tmp_path, "model", more_digits, CHAOS_EPOCHS="40") as job:
         job.wait_for_progress(())
