@@ -36,13 +36,14 @@ std::string parallel_mode() { return std::string(train::to_string(train::context
 
 std::uint32_t device_number() { return train::world_size(); }
 
-// What a callback may read: properties, and what the script has added.
+// What a callback may read, each name once: properties that have a value now, and what the script has added.
 nb::list names_of(nb::handle context) {
   const nb::object property = nb::module_::import_("builtins").attr("property");
   nb::list names;
   for (const nb::handle item : context.type().attr("__dict__").attr("items")())
-    if (nb::isinstance(item[1], property)) names.append(item[0]);
-  for (const nb::handle name : context.attr("__dict__")) names.append(name);
+    if (nb::isinstance(item[1], property) && nb::hasattr(context, item[0])) names.append(item[0]);
+  for (const nb::handle name : context.attr("__dict__"))
+    if (!nb::cast<bool>(names.attr("__contains__")(name))) names.append(name);  // not of a property
   return names;
 }
 
