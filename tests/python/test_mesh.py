@@ -76,6 +76,67 @@ def test_drawn_layouts_of_a_mesh_train_as_one_process_does(alone, layouts):
         assert held(texts[0])[1] < held(alone)[1]
 
 
+# A norm and rotary positions in parts, which become one op each, and attention.
+POSITIONS = """
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.wide, self.head = nn.Dense(12, 32), nn.Dense(32, 4)
+        self.q, self.k, self.v, self.out = (nn.Dense(8, 8, has_bias=False) for _ in range(4))
+        self.gamma = muster.Parameter(np.linspace(0.5, 1.5, 8).astype(np.float32))
+        angles = np.tile(np.outer(np.arange(4), [1, 0.1]), 2).astype(np.float32)
+        self.cos, self.sin = muster.Tensor(np.cos(angles)), muster.Tensor(np.sin(angles))
+        if first:
+            for cell in (self.q, self.k, self.v):
+                parallel.shard(cell.weight, first)
+        if second:
+            parallel.shard(self.out.weight, second)
+
+    def heads(self, x):
+        return ops.transpose(ops.reshape(x, (x.shape[0], 4, 2, 4)), (0, 2, 1, 3))
+
+    def turned(self, x):
+        return x * self.cos + ops.concat((-x[..., 2:], x[..., :2]), -1) * self.sin
+
+    def construct(self, x):
+        x = parallel.shard(x, samples) if samples else x
+        x = ops.reshape(self.wide(x), (x.shape[0], 4, 8))
+        x = parallel.shard(x, hidden) if hidden else x
+        y = x * ops.rsqrt(ops.reduce_mean(x * x, -1, True) + 1e-6) * self.gamma
+        q, k = (self.turned(self.heads(cell(y))) for cell in (self.q, self.k))
+        v = self.heads(self.v(y))
+        shares = ops.softmax(ops.batch_matmul(q, k, transpose_b=True) * 0.5, -1)
+        y = ops.transpose(ops.batch_matmul(shares, v), (0, 2, 1, 3))
+        x = x + self.out(ops.reshape(y, x.shape))
+        return self.head(ops.reshape(x, (x.shape[0], 32)))
+"""
+POSITIONS_HIDDEN = [None, ("data", None, None), ("data", None, "model"), (None, "model", None)]
+
+
+def positions_script(axes, layouts):
+    before, _, behind = mesh_script(axes, layouts).partition("class Net")
+    behind = behind[behind.index("\nnet = Net()") :]
+    return before + POSITIONS + behind.replace("nn.Adam(", "nn.SGD(")  # Adam hides a factor of a gradient
+
+
+@pytest.fixture(name="positions_alone", scope="module")
+def positions_alone_fixture():
+    code, text, _ = run_alone(SETUP + positions_script({"data": 1, "model": 1}, (None,) * 4))
+    assert code == 0, text
+    return text
+
+
+@pytest.mark.parametrize("hidden", POSITIONS_HIDDEN, ids=str)
+@pytest.mark.parametrize(
+    "weights", [(None, None), ((None, "model"), ("model", None)), (("model", None), None)], ids=str
+)
+def test_norms_and_rotary_positions_over_a_mesh_train_as_one_process_does(positions_alone, weights, hidden):
+    layouts = (*weights, ("data", None), hidden)
+    for text in outputs(positions_script({"data": 2, "model": 2}, layouts), 4):
+        assert losses(text) == pytest.approx(losses(positions_alone), rel=1e-5)
+        assert sums(text) == pytest.approx(sums(positions_alone), rel=1e-5)
+
+
 STATISTICS = """
 parallel.mesh(model=workers)
 net = nn.SequentialCell(nn.Dense(12, 16), nn.BatchNorm1d(16), nn.Dense(16, 4))
