@@ -85,18 +85,16 @@ std::vector<Value> gradient(const GradientQuery& query) {
   const Value& gamma = query.inputs[1];
   const Value& rstd = query.outputs[1];
   std::vector<Value> made(query.inputs.size());
-  const auto add = [&made](std::size_t input, const Value& part) {
-    made[input] = made[input].defined() ? plus(made[input], part) : part;
-  };
-  Value to_rstd = query.output_gradients[1];
   if (const Value& dy = query.output_gradients[0]; dy.defined()) {
     const Value inputs[] = {dy, x, gamma, rstd};
     const std::vector<Value> parts = apply_all("rms_norm_grad", inputs, {});
     for (std::size_t i = 0; i < 2; ++i) made[i] = parts[i];
   }
-  if (!to_rstd.defined()) return made;
-  const Value slope = times(times(to_rstd, times(rstd, apply("square", {rstd}))), -1 / Rows(gamma).columns());
-  add(0, in_dtype(times(in_dtype(x, rstd.dtype()), slope), x.dtype()));
+  if (const Value& drstd = query.output_gradients[1]; drstd.defined()) {
+    const Value slope = times(times(drstd, times(rstd, apply("square", {rstd}))), -1 / Rows(gamma).columns());
+    const Value part = in_dtype(times(in_dtype(x, rstd.dtype()), slope), x.dtype());
+    made[0] = made[0].defined() ? plus(made[0], part) : part;
+  }
   return made;
 }
 

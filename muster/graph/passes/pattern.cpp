@@ -64,9 +64,12 @@ std::optional<ValueId> Pattern::in_dtype(ValueId id, DType dtype) {
 }
 
 Pattern::Nodes Pattern::ending(ValueId id, DType dtype) {
-  if (graph_.values[id].dtype != dtype) nodes_.push_back(node("cast", {id}, {{"dtype", dtype}}));
-  nodes_.back().outputs.resize(std::max<std::size_t>(1, nodes_.back().outputs.size()));
-  nodes_.back().outputs[0] = last_->outputs[0];
+  if (graph_.values[id].dtype == dtype) {
+    nodes_.back().outputs[0] = last_->outputs[0];
+    return nodes_;
+  }
+  nodes_.push_back(node("cast", {id}, {{"dtype", dtype}}));
+  nodes_.back().outputs = last_->outputs;
   return nodes_;
 }
 

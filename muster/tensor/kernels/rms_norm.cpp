@@ -87,14 +87,9 @@ void rms_norm_grad(const RmsNormSize& size, DType dtype, const RmsNormGradArgume
                  static_cast<const Wide<E>*>(arguments.gamma), static_cast<const Wide<E>*>(arguments.rstd)[r],
                  static_cast<E*>(arguments.dx) + r * size.columns);
     };
-    const auto columns = [&](std::int64_t begin, std::int64_t end) MUSTER_LOOP {
-      for (std::int64_t first = begin; first < end; first += columns_at_once)
-        grad_columns<E>(size, arguments, first, std::min(columns_at_once, end - first));
-    };
-    parallel_for(size.rows, rows_grain(size.columns), threads,
-                 [&](std::int64_t begin, std::int64_t end) { vectorised(begin, end, rows); });
-    parallel_for(size.columns, columns_grain, threads,
-                 [&](std::int64_t begin, std::int64_t end) { vectorised(begin, end, columns); });
+    const auto columns = [&](std::int64_t first, std::int64_t width)
+                             MUSTER_LOOP { grad_columns<E>(size, arguments, first, width); };
+    rows_then_columns(size.rows, size.columns, threads, rows, columns);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "muster/tensor/kernels/vectorised.h"
+#include "muster/tensor/parallel.h"
 
 namespace muster::kernels {
 
@@ -28,6 +29,20 @@ MUSTER_LOOP inline double sum_of(std::int64_t count, const Term& term) {
     for (std::int64_t k = 0; k < chains; ++k) sums[k] += term(i + k);
   for (; i < count; ++i) sums[0] += term(i);
   return std::accumulate(sums, sums + chains, 0.0);
+}
+
+// of_rows(begin, end) for all rows, then of_columns(first, width) for all columns, on several threads.
+template <class OfRows, class OfColumns>
+void rows_then_columns(std::int64_t rows, std::int64_t columns, int threads, const OfRows& of_rows,
+                       const OfColumns& of_columns) {
+  const auto blocks = [&](std::int64_t begin, std::int64_t end) MUSTER_LOOP {
+    for (std::int64_t first = begin; first < end; first += columns_at_once)
+      of_columns(first, std::min(columns_at_once, end - first));
+  };
+  parallel_for(rows, rows_grain(columns), threads,
+               [&](std::int64_t begin, std::int64_t end) { vectorised(begin, end, of_rows); });
+  parallel_for(columns, columns_grain, threads,
+               [&](std::int64_t begin, std::int64_t end) { vectorised(begin, end, blocks); });
 }
 
 }  // namespace muster::kernels
